@@ -1,0 +1,65 @@
+"""Errors that reach the user as RFC 9457 problem documents; one shape for the whole API.
+
+    SpecscopeError              500  (base; never raised itself)
+    ├── InvalidInput            422  the caller sent something that cannot be meant
+    ├── NotFound                404  the named thing does not exist
+    ├── Unauthorized            401  a token is needed and was missing or wrong
+    ├── Forbidden               403
+    ├── TooLarge                413
+    └── Unavailable             503  the store is busy or not migrated; try again
+"""
+
+from __future__ import annotations
+
+
+class SpecscopeError(Exception):
+    """Base of expected errors: ``detail`` names the input, the reason and the remedy."""
+
+    status = 500
+    title = "Internal error"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class InvalidInput(SpecscopeError):
+    """The caller sent something that cannot be meant."""
+
+    status = 422
+    title = "Invalid input"
+
+
+class NotFound(SpecscopeError):
+    """The named thing does not exist."""
+
+    status = 404
+    title = "Not found"
+
+
+class Unauthorized(SpecscopeError):
+    """A token is needed and was missing or wrong."""
+
+    status = 401
+    title = "Unauthorized"
+
+
+class Forbidden(SpecscopeError):
+    """The caller may not do this."""
+
+    status = 403
+    title = "Forbidden"
+
+
+class TooLarge(SpecscopeError):
+    """The input is larger than the limit."""
+
+    status = 413
+    title = "Too large"
+
+
+class Unavailable(SpecscopeError):
+    """The store is busy or not migrated; trying again later may help."""
+
+    status = 503
+    title = "Unavailable"

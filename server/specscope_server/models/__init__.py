@@ -1,0 +1,24 @@
+"""ORM tables. Importing this package registers every table on `Base.metadata`."""
+
+from specscope_server.models.activity import Collector, Event, Request, SourceStatus
+from specscope_server.models.base import Base
+from specscope_server.models.series import (
+    BucketLayout,
+    Distribution,
+    DistributionHour,
+    DistributionMinute,
+    DistributionTenMinutes,
+    Latest,
+    Sample,
+    SampleHour,
+    SampleMinute,
+    SampleTenMinutes,
+    Series,
+)
+from specscope_server.models.server import Launch, Server
+
+__all__ = [
+    "Base", "BucketLayout", "Collector", "Distribution", "DistributionHour", "DistributionMinute",
+    "DistributionTenMinutes", "Event", "Latest", "Launch", "Request", "Sample", "SampleHour", "SampleMinute",
+    "SampleTenMinutes", "Series", "Server", "SourceStatus",
+]

@@ -1,0 +1,1 @@
+"""One typed `Settings`: environment (`SPECSCOPE_…`), TOML file and CLI flags use the same names."""
