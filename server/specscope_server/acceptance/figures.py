@@ -1,0 +1,222 @@
+"""Charts of acceptance over time, as plain plotly dicts built from an `AcceptanceTrend`.
+
+Gaps stay gaps, idle stretches are shaded instead of being drawn as a flat line (the engine's gauges freeze when it
+idles), rates start at 0, and the accept length axis runs from 1 (nothing accepted) to K + 1 (everything accepted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, TrendPoint
+from specscope_server.kit.figures import (
+    Band,
+    Figure,
+    Marker,
+    Words,
+    add_bands,
+    add_markers,
+    add_watermark,
+    describe,
+    epoch_ms,
+    floats,
+    line_trace,
+    time_layout,
+)
+from specscope_server.kit.figures_theme import Theme
+
+DEFAULT_DEPTH = 5
+"""Top of the accept length axis is K + 1; this K is assumed while no launch has said its own."""
+
+ACCEPT_LENGTH = Words(
+    name="accept-length",
+    title="Accept length τ",
+    question="How many tokens does one speculative cycle emit?",
+    definition="τ = 1 + mean accepted drafts; 1 means that no draft is accepted, K + 1 that every one is.",
+    unit="tokens per cycle",
+)
+DRAFT_ACCEPTANCE = Words(
+    name="draft-acceptance",
+    title="Draft acceptance (strict)",
+    question="Which share of the proposed drafts is kept?",
+    definition="Σ accepted drafts / Σ proposed drafts, without the bonus token.",
+    unit="share",
+)
+ENGINE_RATE = Words(
+    name="engine-rate",
+    title="Engine-reported rate",
+    question="What did the engine itself print?",
+    definition="",
+    unit="share",
+)
+THROUGHPUT = Words(
+    name="throughput",
+    title="Generated tokens",
+    question="How fast does the server produce text?",
+    definition="Output tokens of all requests per second of observed time.",
+    unit="tokens/s",
+)
+LOAD = Words(
+    name="load",
+    title="Running and queued requests",
+    question="How busy was the server?",
+    definition="Mean number of requests in each interval, all ranks together.",
+    unit="requests",
+)
+
+
+def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
+    """Accept length τ in tokens per cycle, bonus token included; axis from 1 to K + 1, whose height K + 1 is drawn."""
+    times, figure = _start(trend, theme)
+    depths = [point.num_steps for point in trend.points]
+    ceiling = [None if depth is None else depth + 1 for depth in depths]
+    figure["data"] = [
+        line_trace("accept length τ", times, _active(trend, "accept_length"), theme.accepted),
+        _limit("ceiling K + 1", times, ceiling, theme),
+    ]
+    top = max((value for value in ceiling if value is not None), default=DEFAULT_DEPTH + 1)
+    _axis(figure, "tokens per cycle", [1, top + 0.04 * (top - 1)], ".2f", ticks=_whole_ticks(top))
+    return _finish(figure, trend, theme, ACCEPT_LENGTH)
+
+
+def strict_acceptance_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
+    """Strict draft acceptance, Σ accepted / Σ proposed drafts without the bonus token, from 0 to 1."""
+    times, figure = _start(trend, theme)
+    figure["data"] = [
+        line_trace("draft acceptance", times, _active(trend, "draft_acceptance"), theme.accepted)
+    ]
+    _axis(figure, "share of proposed drafts", [0, 1.04], ".1%", tickformat=".0%", ticks=_FIFTHS)
+    return _finish(figure, trend, theme, DRAFT_ACCEPTANCE)
+
+
+def engine_rate_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
+    """The rate as the engine printed it, with its formula; beside a rate τ/D, its floor 1/D is drawn."""
+    times, figure = _start(trend, theme)
+    figure["data"] = [
+        line_trace(
+            "engine-reported rate",
+            times,
+            _active(trend, "engine_reported_rate"),
+            theme.host,
+            line={"dash": "dash"},
+        )
+    ]
+    floor = [point.engine_rate_floor for point in trend.points]
+    if any(value is not None for value in floor):
+        figure["data"].append(_limit("floor 1/D: nothing accepted", times, floor, theme))
+    _axis(figure, "rate as printed", [0, 1.04], ".1%", tickformat=".0%", ticks=_FIFTHS)
+    return _finish(figure, trend, theme, replace(ENGINE_RATE, definition=_rate_definition(trend)))
+
+
+def throughput_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
+    """Generated tokens per second, y from 0. Idle stretches are drawn as idle."""
+    times, figure = _start(trend, theme)
+    values = [point.generated_tokens_per_second for point in trend.points]
+    figure["data"] = [line_trace("generated", times, values, theme.accent)]
+    _axis(figure, "tokens per second", None, ",.1f")
+    return _finish(figure, trend, theme, THROUGHPUT)
+
+
+def load_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
+    """Requests being decoded and waiting, y from 0."""
+    times, figure = _start(trend, theme)
+    figure["data"] = [
+        line_trace("running", times, [point.requests_running for point in trend.points], theme.draft),
+        line_trace(
+            "queued",
+            times,
+            [point.requests_queued for point in trend.points],
+            theme.verify,
+            line={"dash": "dot"},
+        ),
+    ]
+    _axis(figure, "requests", None, ",.1f")
+    return _finish(figure, trend, theme, LOAD)
+
+
+TREND_FIGURES: dict[str, Callable[[AcceptanceTrend, Theme], Figure]] = {
+    "accept-length": acceptance_trend_figure,
+    "draft-acceptance": strict_acceptance_figure,
+    "engine-rate": engine_rate_figure,
+    "throughput": throughput_figure,
+    "load": load_figure,
+}
+"""Name in the URL → function."""
+
+_FIFTHS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def idle_bands(points: Sequence[TrendPoint], step_seconds: float) -> list[Band]:
+    """Return the stretches of adjacent idle points; a point covers the step that begins at its time."""
+    bands = []
+    for state, group in groupby(points, key=lambda point: point.state):
+        run = list(group)
+        if state == ActivityState.IDLE:
+            bands.append(Band(epoch_ms(run[0].time), epoch_ms(run[-1].time) + step_seconds * 1000))
+    return bands
+
+
+def _start(trend: AcceptanceTrend, theme: Theme) -> tuple[dict[str, str], Figure]:
+    """Points are drawn at the middle of their step."""
+    half_step_ms = trend.step_seconds * 500
+    times = floats(epoch_ms(point.time) + half_step_ms for point in trend.points)
+    layout = time_layout(theme, epoch_ms(trend.from_), epoch_ms(trend.to))
+    return times, {"data": [], "layout": layout}
+
+
+def _active(trend: AcceptanceTrend, field: str) -> list[float | None]:
+    """Values of a field where the engine was active; what a frozen gauge says while idle is not a measurement."""
+    return [getattr(point, field) if point.state == ActivityState.ACTIVE else None for point in trend.points]
+
+
+def _limit(name: str, times: dict[str, str], values: Sequence[float | None], theme: Theme) -> dict[str, Any]:
+    line = {"dash": "dot", "width": 1.2, "shape": "hv"}
+    return line_trace(name, times, values, theme.ink_soft, line=line)
+
+
+def _axis(
+    figure: Figure,
+    title: str,
+    limits: list[float] | None,
+    hoverformat: str,
+    *,
+    tickformat: str = "",
+    ticks: list[float] | None = None,
+) -> None:
+    axis = figure["layout"]["yaxis"]
+    axis.update(title={"text": title, "standoff": 8}, hoverformat=hoverformat)
+    axis.update({"range": limits} if limits else {"rangemode": "tozero"})
+    if tickformat:
+        axis["tickformat"] = tickformat
+    if ticks:
+        axis["tickvals"] = ticks
+
+
+def _whole_ticks(top: float) -> list[float]:
+    """Whole numbers from 1 to K + 1, at most about seven of them."""
+    stride = max(1, round(top / 7))
+    return [float(value) for value in range(1, int(top) + 1, stride)]
+
+
+def _rate_definition(trend: AcceptanceTrend) -> str:
+    version = f"SGLang {trend.engine_version}" if trend.engine_version else "an unknown engine version"
+    if trend.rate_formula in ("", "undetermined"):
+        return f"Undetermined: what {version} printed fits none of its known formulas."
+    extra = {
+        "τ/D": "includes the bonus token, so that its floor is 1/D, not 0",
+        "(τ−1)/(D−1)": "drafts only, without the bonus token",
+    }.get(trend.rate_formula, "")
+    return f"{trend.rate_formula} by {version}" + (f": {extra}." if extra else ".")
+
+
+def _finish(figure: Figure, trend: AcceptanceTrend, theme: Theme, words: Words) -> Figure:
+    layout = figure["layout"]
+    add_bands(layout, idle_bands(trend.points, trend.step_seconds), "idle", theme)
+    add_markers(layout, [Marker(epoch_ms(launch.time), launch.label) for launch in trend.launches], theme)
+    if trend.is_demo:
+        add_watermark(layout, theme)
+    describe(figure, words, trend.is_demo)
+    return figure
