@@ -1,4 +1,6 @@
-"""Make the virtual environment and put the product into it. Standard library only: this runs before anything is there.
+"""Make the virtual environment and put the product into it.
+
+Standard library only: this runs before anything is there.
 
     python3 scripts/bootstrap.py --venv .venv [--dev]
 
@@ -33,7 +35,9 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     """Return ``venv`` (path) and ``dev`` (whether the developers' tools are wanted)."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
     parser.add_argument("--dev", action="store_true", help="also install what tests and checks need")
     return parser.parse_args()
@@ -43,7 +47,9 @@ def python_trouble() -> str | None:
     """Say why this interpreter cannot be used, or return None."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < MINIMUM:
-        return f"Python {version} is too old, 3.11 or newer is needed; give one: make PYTHON=/path/to/python3.12"
+        return (
+            f"Python {version} is too old, 3.11 or newer is needed; give one: make PYTHON=/path/to/python3.12"
+        )
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
         return (
@@ -79,9 +85,9 @@ def install(python: Path, *, dev: bool) -> None:
 
 
 def fetch_chart_library(python: Path) -> None:
-    """Fetch the small chart bundle; without it the pages use the whole one of the plotly package, so go on."""
+    """Fetch the small chart bundle; without it the pages use the plotly package's whole one, so go on."""
     if status([str(python), str(ROOT / "scripts" / "fetch_plotly.py")]) != 0:
-        print("set-up: no small chart bundle could be fetched; the pages use the full one (4 MB more per first visit)")
+        print("set-up: the small chart bundle could not be fetched; the pages use the full one")
 
 
 def run(command: list[str]) -> None:

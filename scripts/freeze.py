@@ -1,4 +1,4 @@
-"""Write `requirements/constraints.txt`: the versions that this environment holds, which the tests passed with."""
+"""Write `requirements/constraints.txt`: the versions of this environment, which the tests passed with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 TARGET = Path(__file__).resolve().parent.parent / "requirements" / "constraints.txt"
-HEADER = "# Versions that the tests pass with. Written by `make constraints`; ranges stand in pyproject.toml.\n"
+HEADER = (
+    "# Versions that the tests pass with. Written by `make constraints`; ranges stand in pyproject.toml.\n"
+)
 
 
 def main() -> None:
