@@ -1,0 +1,125 @@
+"""What a collector is told: options, and the targets to watch as the user writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from specscope_collectors.observations import Target
+
+MIB = 1024 * 1024
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_NAMED = re.compile(r"(?P<name>[^=/:\[\]]+)=(?P<url>.+)")
+_FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
+
+
+class TargetError(ValueError):
+    """A target that cannot be watched as written; the message names the input, the reason and the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorOptions:
+    """How targets are watched; the same for all of them."""
+
+    scrape_interval_seconds: float = 5.0
+    """Between two reads of ``/metrics``."""
+    scrape_timeout_seconds: float = 4.0
+    """Total time one answer may take, from connecting to the last byte."""
+    info_interval_seconds: float = 300.0
+    """Between two reads of ``/server_info``, which makes a round trip through every scheduler."""
+    loads_interval_seconds: float = 15.0
+    max_body_bytes: int = 32 * MIB
+    """Of one answer, after decompression."""
+    max_series_per_target: int = 20_000
+    concurrency: int = 64
+    """Targets that are read at the same time."""
+    jitter_share: float = 0.2
+    """First reads are spread over this share of the interval, so that targets are not hit in one burst."""
+    api_key: str | None = field(default=None, repr=False)
+    """Sent as a bearer token, to the target's own origin only."""
+    tls_verify: bool = True
+    tls_ca_file: str | None = None
+    """PEM file of certificate authorities to trust instead of the system's."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "scrape_interval_seconds",
+            "scrape_timeout_seconds",
+            "info_interval_seconds",
+            "loads_interval_seconds",
+            "max_body_bytes",
+            "max_series_per_target",
+            "concurrency",
+        ):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} = {getattr(self, name)!r}: must be greater than 0")
+
+
+def parse_target(text: str) -> Target:
+    """Return the target meant by ``gpu1:30000``, ``http://gpu1:30000/prefix`` or ``name=https://…``.
+
+    A trailing ``/metrics`` is dropped; any other path is kept (a server behind a prefix). The name defaults
+    to host:port and path. Raises `TargetError`.
+    """
+    name, url = _split_name(text.strip())
+    parts = _split_url(url, text)
+    base_url, default_name = _compose(parts, text)
+    return Target(name=name or default_name, base_url=base_url)
+
+
+def parse_targets(texts: Iterable[str]) -> list[Target]:
+    """Return all targets; raises `TargetError` when two share a name (measurements would mix)."""
+    targets: dict[str, Target] = {}
+    for text in texts:
+        target = parse_target(text)
+        if target.name in targets:
+            raise TargetError(
+                f"--watch {target.name}: two targets have this name ({targets[target.name].base_url} and "
+                f"{target.base_url}); name one of them: --watch NAME={target.base_url}"
+            )
+        targets[target.name] = target
+    return list(targets.values())
+
+
+def _split_name(text: str) -> tuple[str | None, str]:
+    match = _NAMED.fullmatch(text)
+    return (match["name"].strip(), match["url"].strip()) if match else (None, text)
+
+
+def _split_url(url: str, text: str) -> SplitResult:
+    if not url or _FORBIDDEN.search(url):
+        raise TargetError(
+            f"--watch {text!r}: empty or with blanks inside; write HOST:PORT or http://HOST:PORT"
+        )
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        _ = parts.port  # raises when it is no port
+    except ValueError as error:
+        raise TargetError(
+            f"--watch {text!r}: not a URL ({error}); write HOST:PORT or http://HOST:PORT"
+        ) from error
+    if "@" in parts.netloc:
+        shown = f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}"
+        raise TargetError(
+            f"--watch {shown}: credentials in the URL are not accepted, since URLs are stored and shown; "
+            "leave them out and set SPECSCOPE_ENGINE_API_KEY instead"
+        )
+    return parts
+
+
+def _compose(parts: SplitResult, text: str) -> tuple[str, str]:
+    scheme = parts.scheme.lower()
+    if scheme not in DEFAULT_PORTS:
+        raise TargetError(f"--watch {text!r}: scheme {scheme!r} cannot be watched; use http:// or https://")
+    if not parts.hostname:
+        raise TargetError(f"--watch {text!r}: no host in it; write HOST:PORT or http://HOST:PORT")
+    if parts.query or parts.fragment:
+        raise TargetError(
+            f"--watch {text.partition('?')[0]!r}: leave out what follows '?' or '#'; only the base URL"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    path = re.sub(r"/metrics$", "", parts.path.rstrip("/")).rstrip("/")
+    port = f":{parts.port}" if parts.port is not None else ""
+    return f"{scheme}://{host}{port}{path}", f"{host}:{parts.port or DEFAULT_PORTS[scheme]}{path}"
