@@ -1,4 +1,4 @@
-"""docker-compose.yml and Dockerfile: read by the real Compose where there is one, checked by rule anywhere."""
+"""docker-compose.yml and Dockerfile: read by the real Compose where there is one, and checked by rule."""
 
 from __future__ import annotations
 
