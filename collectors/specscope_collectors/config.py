@@ -40,7 +40,7 @@ class CollectorOptions:
     api_key: str | None = field(default=None, repr=False)
     """Sent as a bearer token, to the target's own origin only."""
     tls_verify: bool = True
-    tls_ca_file: str | None = None
+    ca_file: str | None = None
     """PEM file of certificate authorities to trust instead of the system's."""
 
     def __post_init__(self) -> None:

@@ -55,7 +55,7 @@ def make_client(options: CollectorOptions, *, with_tls: bool = True) -> httpx.As
     """Return a client for one target: no environment proxies, no redirects; OSError for a bad CA file."""
     verify: ssl.SSLContext | bool = False
     if with_tls and options.tls_verify:
-        verify = ssl.create_default_context(cafile=options.tls_ca_file)
+        verify = ssl.create_default_context(cafile=options.ca_file)
     limits = httpx.Limits(max_connections=4, max_keepalive_connections=2)
     return httpx.AsyncClient(
         verify=verify, trust_env=False, follow_redirects=False, timeout=_NO_TIMEOUT, limits=limits
@@ -162,7 +162,7 @@ def _explain(error: Exception, url: str) -> _Outcome:
 def _tls(error: BaseException, url: str) -> _Outcome:
     reason = _words(error)
     if isinstance(error, ssl.SSLCertVerificationError):
-        remedy = "name its certificate authority with --engine-ca-file, or watch the name in its certificate"
+        remedy = "name its certificate authority with --ca-file, or watch the name in its certificate"
     elif "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER" in reason:
         remedy = "that port speaks plain HTTP; use http:// instead of https://"
     else:

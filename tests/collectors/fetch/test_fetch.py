@@ -196,7 +196,7 @@ def test_an_unknown_certificate_authority_is_a_tls_error_and_can_be_trusted(tmp_
     authority, context = certificates("localhost")
     with authority.cert_pem.tempfile() as ca_file, serving(always(response(BODY)), context) as server:
         refused = get(server.url)
-        trusted = get(server.url, CollectorOptions(tls_ca_file=ca_file))
+        trusted = get(server.url, CollectorOptions(ca_file=ca_file))
         unverified = get(server.url, CollectorOptions(tls_verify=False))
     assert refused.state is HealthState.TLS_ERROR
     assert "authority" in refused.remedy
@@ -207,7 +207,7 @@ def test_an_unknown_certificate_authority_is_a_tls_error_and_can_be_trusted(tmp_
 def test_a_certificate_for_another_name_is_a_tls_error() -> None:
     authority, context = certificates("other.example")
     with authority.cert_pem.tempfile() as ca_file, serving(always(response(BODY)), context) as server:
-        assert get(server.url, CollectorOptions(tls_ca_file=ca_file)).state is HealthState.TLS_ERROR
+        assert get(server.url, CollectorOptions(ca_file=ca_file)).state is HealthState.TLS_ERROR
 
 
 def test_https_against_a_plain_port_says_so() -> None:
