@@ -1,0 +1,1 @@
+"""Source ``sglang_metrics``: the Prometheus exposition that SGLang serves on ``/metrics``."""
