@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from docs_markdown import code, page, table
+from sqlalchemy import create_engine
 
 from specscope_server.app import create_app
 from specscope_server.settings import Settings
@@ -16,9 +17,9 @@ Document = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 
 INTRODUCTION = """
-Every operation, from the OpenAPI document that the server gives at `/api/v1/openapi.json`. How to use them, with
-examples to copy: [Query by REST](../guide/rest.md). Errors have one shape, `application/problem+json` (RFC 9457): `title`,
-`status` and a `detail` that names the input, the reason and the remedy.
+Every operation, from the OpenAPI document that the server gives at `/api/v1/openapi.json`. How to use them,
+with examples to copy: [Query by REST](../guide/rest.md). Errors have one shape, `application/problem+json`
+(RFC 9457): `title`, `status` and a `detail` that names the input, the reason and the remedy.
 """
 
 
@@ -29,8 +30,8 @@ def api_page() -> str:
 
 
 def openapi_document() -> Document:
-    """Return the OpenAPI document of the application as it is served. Opens no database."""
-    schema: Document = create_app(Settings()).openapi()
+    """Return the OpenAPI document of the application as it is served; its store stays empty and in memory."""
+    schema: Document = create_app(Settings(), engine=create_engine("sqlite://")).openapi()
     return schema
 
 
@@ -90,9 +91,8 @@ def _answer(document: Document, status: str, answer: Document) -> str:
 
 
 def _errors(document: Document, answers: Document) -> str:
-    words = [
-        f"{status} {_resolve(document, answer)['description']}" for status, answer in sorted(answers.items())
-    ]
+    named = {status: _resolve(document, answer)["description"] for status, answer in sorted(answers.items())}
+    words = [f"{status} {description}" for status, description in named.items()]
     return f"Errors: {', '.join(words)}." if words else ""
 
 
