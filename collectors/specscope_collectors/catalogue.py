@@ -1,14 +1,15 @@
 """The metric catalogue: every canonical metric that can be stored, with kind, unit and meaning.
 
-Sources translate raw engine names into these (each source has its own table of raw names and conversions per engine
-version); the store refuses a metric that is not here; the docs page is generated from here. Adding a row is all it
-takes to add a metric to the product.
+Sources translate raw engine names into these (each source has its own table of raw names and conversions per
+engine version); the store refuses a metric that is not here; the docs page is generated from here. Adding a row
+is all it takes to add a metric to the product.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 
 class Kind(StrEnum):
@@ -48,7 +49,11 @@ class Metric:
     """Labels with a meaning of their own, besides rank and model labels."""
 
 
-def _rows(kind: Kind, *rows: tuple[str, str, str] | tuple[str, str, str, Across] | tuple[str, str, str, Across, str]) -> list[Metric]:
+_Row: TypeAlias = tuple[str, str, str] | tuple[str, str, str, Across] | tuple[str, str, str, Across, str]
+"""(name, unit, meaning[, across ranks[, labels, comma-separated]])."""
+
+
+def _rows(kind: Kind, *rows: _Row) -> list[Metric]:
     metrics = []
     for name, unit, meaning, *rest in rows:
         across = rest[0] if rest else Across.SUM
@@ -59,32 +64,87 @@ def _rows(kind: Kind, *rows: tuple[str, str, str] | tuple[str, str, str, Across]
 
 _INCREMENTS = _rows(
     Kind.INCREMENT,
-    ("spec.verify_calls", "cycles", "Verify steps of finished requests (a request's count is added when it finishes)."),
+    (
+        "spec.verify_calls",
+        "cycles",
+        "Verify steps of finished requests (a request's count is added when it finishes).",
+    ),
     ("tokens.generated", "tokens", "Output tokens of finished requests, the one from prefill included."),
     ("tokens.prompt", "tokens", "Prompt tokens of finished requests."),
-    ("tokens.cached", "tokens", "Prompt tokens of finished requests that the prefix cache supplied."),
-    ("tokens.decoded", "tokens", "Tokens emitted by decode steps as they happen (accepted drafts and bonus tokens; may include a few past a request's stop)."),
+    (
+        "tokens.cached",
+        "tokens",
+        "Prompt tokens of finished requests that the prefix cache supplied.",
+        Across.SUM,
+        "cache_source",
+    ),
+    (
+        "tokens.decoded",
+        "tokens",
+        "Tokens emitted by decode steps as they happen (accepted drafts and bonus tokens; may include a few "
+        "past a request's stop).",
+    ),
     ("tokens.prefill_computed", "tokens", "Prompt tokens computed by prefill as it happens."),
     ("tokens.prefill_cached", "tokens", "Prompt tokens taken from the prefix cache as prefill happens."),
     ("requests.finished", "requests", "Requests that finished."),
     ("requests.aborted", "requests", "Requests that were aborted."),
     ("requests.retracted", "requests", "Requests pushed back to the queue because the KV cache was full."),
-    ("time.forward", "seconds", "Device time of forward passes by category (device timer).", Across.MEAN, "category"),
-    ("time.scheduler_stage", "seconds", "Scheduler wall time by stage; the stages are mutually exclusive.", Across.MEAN, "category,forward_overlap"),
+    (
+        "time.forward",
+        "seconds",
+        "Device time of forward passes by category (device timer).",
+        Across.MEAN,
+        "category",
+    ),
+    (
+        "time.scheduler_stage",
+        "seconds",
+        "Scheduler wall time by stage; the stages are mutually exclusive.",
+        Across.MEAN,
+        "category,forward_overlap",
+    ),
     ("time.scheduler_idle", "seconds", "Scheduler wall time with nothing to do.", Across.MEAN),
     ("time.process_cpu", "seconds", "CPU time of engine processes by component.", Across.SUM, "component"),
-    ("engine.graph_passes", "passes", "Forward passes by whether a CUDA graph was replayed.", Across.SUM, "mode"),
+    (
+        "engine.graph_passes",
+        "passes",
+        "Forward passes by whether a CUDA graph was replayed.",
+        Across.SUM,
+        "mode",
+    ),
 )
 
 _LEVELS = _rows(
     Kind.LEVEL,
-    ("spec.accept_length", "tokens/cycle", "Accept length τ over the engine's last log window, bonus token included; frozen while the engine idles.", Across.MEAN),
-    ("spec.engine_accept_rate", "1", "Rate as the engine printed it; its definition depends on the engine version (see engine-reported rate).", Across.MEAN),
+    (
+        "spec.accept_length",
+        "tokens/cycle",
+        "Accept length τ over the engine's last log window, bonus token included; frozen while the engine "
+        "idles.",
+        Across.MEAN,
+    ),
+    (
+        "spec.engine_accept_rate",
+        "1",
+        "Rate as the engine printed it; its definition depends on the engine version (see engine-reported "
+        "rate).",
+        Across.MEAN,
+    ),
     ("spec.num_steps", "drafts", "Draft depth K in force.", Across.SAME),
     ("spec.num_draft_tokens", "tokens", "Verified tokens per request and cycle D in force.", Across.SAME),
     ("spec.cap_length", "tokens", "DSpark: mean cap on verified tokens.", Across.MEAN),
-    ("spec.block_accept_length", "tokens/cycle", "DSpark: accept length of the whole block before the cap.", Across.MEAN),
-    ("spec.lifetime_accept_length", "tokens/cycle", "Accept length over all completed log windows since start or cache flush.", Across.MEAN),
+    (
+        "spec.block_accept_length",
+        "tokens/cycle",
+        "DSpark: accept length of the whole block before the cap.",
+        Across.MEAN,
+    ),
+    (
+        "spec.lifetime_accept_length",
+        "tokens/cycle",
+        "Accept length over all completed log windows since start or cache flush.",
+        Across.MEAN,
+    ),
     ("throughput.generated", "tokens/s", "Generated tokens per second over the engine's last log window."),
     ("requests.running", "requests", "Requests being decoded."),
     ("requests.queued", "requests", "Requests waiting."),
@@ -92,13 +152,24 @@ _LEVELS = _rows(
     ("kv.max_tokens", "tokens", "Capacity of the KV cache."),
     ("kv.usage", "1", "Share of the KV cache in use.", Across.MAX),
     ("cache.hit_rate", "1", "Prefix cache hit rate of the last prefill batch.", Across.MEAN),
-    ("engine.forward_occupancy", "1", "Share of a window in which the device was busy with forward passes (device timer).", Across.MEAN),
+    (
+        "engine.forward_occupancy",
+        "1",
+        "Share of a window in which the device was busy with forward passes (device timer).",
+        Across.MEAN,
+    ),
     ("engine.sum_sequence_lengths", "tokens", "Sum of the sequence lengths being decoded."),
     ("engine.max_running_requests", "requests", "Limit on requests decoded together."),
     ("memory.weights", "GB", "Device memory of the weights, per rank.", Across.MAX),
     ("memory.kv_cache", "GB", "Device memory of the KV cache, per rank.", Across.MAX),
-    ("memory.graphs", "GB", "Device memory of CUDA graphs, per rank.", Across.MAX),
-    ("scrape.up", "1", "1 when the source was read and understood, 0 when the attempt failed.", Across.MEAN, "source"),
+    ("memory.graphs", "GB", "Device memory of CUDA graphs, all phases together, per rank.", Across.MAX),
+    (
+        "scrape.up",
+        "1",
+        "1 when the source was read and understood, 0 when the attempt failed.",
+        Across.MEAN,
+        "source",
+    ),
     ("scrape.duration", "seconds", "How long an attempt to read the source took.", Across.MAX, "source"),
     ("scrape.body", "bytes", "Size of the answer.", Across.MAX, "source"),
     ("scrape.series", "series", "Series read from the answer.", Across.MAX, "source"),

@@ -2,8 +2,8 @@
 
 A counter or histogram is left out of an answer as soon as one value that belongs to its sum was refused: a
 sum that is short would look like a reset, and its growth would be counted twice. What is left out now is not
-lost, the next good answer carries the whole growth. For the same reason nothing at all is taken from an answer
-that was cut off.
+lost, the next good answer carries the whole growth. For the same reason nothing at all is taken from an
+answer that was cut off.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ They are means over a log window, printed side by side, and 0 has three meanings
 * depth 0: the same, unless an adaptive engine sits in its tier without drafts (D = 1), which is real.
 
 Impossible values are refused. An accept length may exceed D by one: an engine may add two tokens of its own
-per cycle instead of one (UNO). Under adaptive depth the gauges of K and D tell the tier at the log tick, while
-the window may have seen a deeper one; only then is an accept length beyond D + 1 sound. A rate above 1 is not
-even then: its numerator spans the window and its denominator does not.
+per cycle instead of one (UNO). Under adaptive depth the gauges of K and D tell the tier at the log tick,
+while the window may have seen a deeper one; only then is an accept length beyond D + 1 sound. A rate above 1
+is not even then: its numerator spans the window and its denominator does not.
 """
 
 from __future__ import annotations
