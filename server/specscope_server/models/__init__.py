@@ -18,7 +18,22 @@ from specscope_server.models.series import (
 from specscope_server.models.server import Launch, Server
 
 __all__ = [
-    "Base", "BucketLayout", "Collector", "Distribution", "DistributionHour", "DistributionMinute",
-    "DistributionTenMinutes", "Event", "Latest", "Launch", "Request", "Sample", "SampleHour", "SampleMinute",
-    "SampleTenMinutes", "Series", "Server", "SourceStatus",
+    "Base",
+    "BucketLayout",
+    "Collector",
+    "Distribution",
+    "DistributionHour",
+    "DistributionMinute",
+    "DistributionTenMinutes",
+    "Event",
+    "Latest",
+    "Launch",
+    "Request",
+    "Sample",
+    "SampleHour",
+    "SampleMinute",
+    "SampleTenMinutes",
+    "Series",
+    "Server",
+    "SourceStatus",
 ]

@@ -55,7 +55,7 @@ class Collector(Base):
 
     __tablename__ = "collector"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
+    id: Mapped[Str] = mapped_column(primary_key=True)
     sequence: Mapped[int] = mapped_column(BigInt)
     launch_key: Mapped[Str | None]
     checkpoint: Mapped[Bytes | None]
@@ -73,7 +73,9 @@ class Request(Base):
 
     id: Mapped[Id]
     server_id: Mapped[int] = mapped_column(BigInt, ForeignKey("server.id", ondelete="CASCADE"))
-    launch_id: Mapped[int | None] = mapped_column(BigInt, ForeignKey("launch.id", ondelete="CASCADE"), index=True)
+    launch_id: Mapped[int | None] = mapped_column(
+        BigInt, ForeignKey("launch.id", ondelete="CASCADE"), index=True
+    )
     request_id: Mapped[Str]
     time_ms: Mapped[Ms]
     prompt_tokens: Mapped[int | None]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from sqlalchemy import REAL, BigInteger, Double, Integer, LargeBinary, MetaData, Text
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 BigInt = BigInteger().with_variant(Integer, "sqlite")
 """64-bit integer; SQLite's INTEGER is 64-bit and the only spelling that STRICT tables and row ids accept."""
-Real = Double().with_variant(REAL(), "sqlite")
+Real: Double[float] = Double().with_variant(REAL(), "sqlite")
 """64-bit float (REAL is the spelling that STRICT tables accept; it is 64 bits wide on SQLite)."""
 
 Id = Annotated[int, mapped_column(BigInt, primary_key=True, autoincrement=True)]
@@ -20,7 +20,12 @@ Bytes = Annotated[bytes, mapped_column(LargeBinary)]
 
 
 class Base(DeclarativeBase):
-    """All tables; constraint names are fixed so that migrations can name them on both engines."""
+    """All tables; constraint names are fixed so that migrations can name them on both engines.
+
+    Every integer is 64 bits wide: engines report counts beyond 2^31, which would fail on PostgreSQL.
+    """
+
+    type_annotation_map: ClassVar = {int: BigInt}
 
     metadata = MetaData(
         naming_convention={

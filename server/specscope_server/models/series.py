@@ -9,17 +9,21 @@ from specscope_server.models.base import Base, BigInt, Bytes, Id, Ms, Real, Str
 
 # Clustered by primary key on SQLite; STRICT refuses values of another type instead of storing them.
 _NARROW = {"sqlite_with_rowid": False, "sqlite_strict": True}
+# These grow with every scrape: on PostgreSQL one partition per UTC day, so that retention drops a table.
+_DAILY = {**_NARROW, "postgresql_partition_by": "RANGE (time_ms)"}
 
 
 class Series(Base):
-    """One metric with one label set of one launch (launch_id NULL: about the server itself, e.g. scrape health)."""
+    """One metric with one label set of one launch (NULL: of the server itself, e.g. scrape health)."""
 
     __tablename__ = "series"
     __table_args__ = (Index("ix_series_server_id_metric", "server_id", "metric"),)
 
     id: Mapped[Id]
     server_id: Mapped[int] = mapped_column(BigInt, ForeignKey("server.id", ondelete="CASCADE"))
-    launch_id: Mapped[int | None] = mapped_column(BigInt, ForeignKey("launch.id", ondelete="CASCADE"), index=True)
+    launch_id: Mapped[int | None] = mapped_column(
+        BigInt, ForeignKey("launch.id", ondelete="CASCADE"), index=True
+    )
     metric: Mapped[Str]
     """Canonical name from the catalogue."""
     labels: Mapped[Str]
@@ -32,7 +36,7 @@ class Sample(Base):
     """One value. Increments: growth over (time_ms - span_ms, time_ms]. Levels: span_ms is 0."""
 
     __tablename__ = "sample"
-    __table_args__ = _NARROW
+    __table_args__ = _DAILY
 
     series_id: Mapped[int] = mapped_column(BigInt, primary_key=True)
     time_ms: Mapped[int] = mapped_column(BigInt, primary_key=True)
@@ -102,7 +106,7 @@ class Distribution(_DistributionColumns, Base):
     """Growth of a histogram over (time_ms - span_ms, time_ms]."""
 
     __tablename__ = "distribution"
-    __table_args__ = _NARROW
+    __table_args__ = _DAILY
 
 
 class DistributionMinute(_DistributionColumns, Base):
@@ -132,7 +136,7 @@ class Latest(Base):
     __tablename__ = "latest"
     __table_args__ = _NARROW
 
-    series_id: Mapped[int] = mapped_column(BigInt, primary_key=True)
+    series_id: Mapped[int] = mapped_column(BigInt, primary_key=True, autoincrement=False)
     time_ms: Mapped[int] = mapped_column(BigInt)
     value: Mapped[float] = mapped_column(Real)
     span_ms: Mapped[int] = mapped_column(BigInt)

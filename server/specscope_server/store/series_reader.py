@@ -4,59 +4,25 @@ Interface (implemented by the store; domains depend only on this):
 
 * `find_series` resolves metric, server, launches and labels into `SeriesRef`s;
 * `read_buckets` returns dense arrays per series; ``n == 0`` marks a gap (missing is not zero);
-* `read_distributions` adds histograms up over a window, per bucket.
+* `read_distributions` adds histograms up per bucket of a window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+import orjson
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from specscope_server.kit.timerange import Window
+from specscope_server.models import Series
+from specscope_server.store.bucketing import bucket_samples
+from specscope_server.store.buckets import Buckets, DistributionBuckets, SeriesRef
+from specscope_server.store.histogram_reader import bucket_distributions
+from specscope_server.store.resolution import plan_window
 
-
-@dataclass(frozen=True, slots=True)
-class SeriesRef:
-    """One stored series."""
-
-    id: int
-    server_id: int
-    launch_id: int | None
-    metric: str
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Buckets:
-    """Samples of one series summarised per bucket of a window; arrays of length ``window.buckets``.
-
-    ``n`` = samples in the bucket (0 = nothing was observed); where n is 0 the float arrays hold NaN (sum: 0).
-    Increments: ``sum`` is the growth, ``span_ms`` the observed time it grew in. Levels: mean = sum / n.
-    """
-
-    n: NDArray[np.int64]
-    sum: NDArray[np.float64]
-    min: NDArray[np.float64]
-    max: NDArray[np.float64]
-    last: NDArray[np.float64]
-    span_ms: NDArray[np.int64]
-    resolution_ms: int
-    """Resolution that was read; 0 = raw samples."""
-
-
-@dataclass(frozen=True, slots=True)
-class DistributionBuckets:
-    """Histograms of one series added up per bucket of a window (rows) and histogram bucket (columns)."""
-
-    bounds: tuple[float, ...]
-    counts: NDArray[np.float64]
-    """Shape (window.buckets, len(bounds) + 1), per-bucket, overflow last."""
-    count: NDArray[np.float64]
-    sum: NDArray[np.float64]
+__all__ = ["Buckets", "DistributionBuckets", "SeriesRef", "find_series", "read_buckets", "read_distributions"]
 
 
 def find_series(
@@ -68,16 +34,38 @@ def find_series(
     labels: Mapping[str, str] | None = None,
 ) -> list[SeriesRef]:
     """Return the series that match all given conditions, ordered by id. ``labels`` matches as a subset."""
-    raise NotImplementedError
+    statement = select(Series).where(Series.metric.in_(metrics)).order_by(Series.id)
+    if server_id is not None:
+        statement = statement.where(Series.server_id == server_id)
+    if launch_ids is not None:
+        statement = statement.where(Series.launch_id.in_(launch_ids))
+    wanted = (labels or {}).items()
+    refs = (
+        SeriesRef(row.id, row.server_id, row.launch_id, row.metric, orjson.loads(row.labels))
+        for row in session.scalars(statement)
+    )
+    return [ref for ref in refs if wanted <= ref.labels.items()]
 
 
 def read_buckets(session: Session, series: Sequence[SeriesRef], window: Window) -> dict[int, Buckets]:
-    """Return ``series id → Buckets`` for series with any sample in the window, at the coarsest exact resolution."""
-    raise NotImplementedError
+    """Return ``series id → Buckets`` for series with any sample in the window.
+
+    Reads the coarsest roll-up that gives the same answer as all samples would (see `resolution.plan`). Where
+    retention has removed those, a coarser roll-up stands in: it is put into the bucket that it starts in, and
+    ``resolution_ms`` exceeds ``window.step_ms``: buckets after it are empty for want of detail, not of data.
+    """
+    connection = session.connection()
+    segments = plan_window(connection, "sample", [ref.id for ref in series], window)
+    return bucket_samples(connection, series, window, segments)
 
 
 def read_distributions(
     session: Session, series: Sequence[SeriesRef], window: Window
 ) -> dict[int, list[DistributionBuckets]]:
-    """Return ``series id → histograms`` (one entry per bucket layout) for series with any growth in the window."""
-    raise NotImplementedError
+    """Return ``series id → histograms`` (one per bucket layout) for series with any growth in the window.
+
+    Picks resolutions like `read_buckets`.
+    """
+    connection = session.connection()
+    segments = plan_window(connection, "distribution", [ref.id for ref in series], window)
+    return bucket_distributions(connection, series, window, segments)

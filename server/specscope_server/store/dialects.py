@@ -1,0 +1,207 @@
+"""The only place with SQL that differs between engines.
+
+Rows travel as columns (one list per column): SQLite binds them row by row, PostgreSQL takes arrays or COPY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import date, timedelta
+from typing import Any, TypeAlias
+
+import orjson
+from sqlalchemy import REAL, BigInteger, Connection, Double, Engine, LargeBinary, Table, Text, text
+from sqlalchemy.dialects import postgresql, sqlite
+
+from specscope_server.models import Base
+
+Columns: TypeAlias = Sequence[Sequence[Any]]
+"""One sequence per column of the table, in its order, all of the same length."""
+
+DAY_MS = 86_400_000
+PARTITIONED = ("sample", "distribution")
+"""Tables with one partition per UTC day on PostgreSQL."""
+
+_PARTITION_LOCK = 0x5BEC_0001
+_SERVER_LOCK = 0x5BEC_0002
+
+
+def is_sqlite(bind: Engine | Connection) -> bool:
+    """Whether the engine is SQLite (else PostgreSQL)."""
+    return bind.dialect.name == "sqlite"
+
+
+def insert(bind: Engine | Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return an INSERT that knows ON CONFLICT; both engines spell it alike."""
+    return sqlite.insert(table) if is_sqlite(bind) else postgresql.insert(table)
+
+
+def lock_server(connection: Connection, server_name: str) -> None:
+    """Hold back other batches of this server until the transaction ends (SQLite has one writer anyway)."""
+    if not is_sqlite(connection):
+        statement = text("SELECT pg_advisory_xact_lock(:space, hashtext(:name))")
+        connection.execute(statement, {"space": _SERVER_LOCK, "name": server_name})
+
+
+def bulk_insert(connection: Connection, table: Table, columns: Columns) -> None:
+    """Insert rows that are known to be new."""
+    names = ", ".join(column.name for column in table.columns)
+    if is_sqlite(connection):
+        marks = ", ".join("?" * len(table.columns))
+        connection.exec_driver_sql(
+            f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(zip(*columns, strict=True))
+        )
+        return
+    cursor = connection.connection.cursor()
+    with cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
+        for row in zip(*columns, strict=True):
+            copy.write_row(row)
+
+
+def merge(connection: Connection, table: Table, columns: Columns, updates: str) -> None:
+    """Insert rows; where the primary key exists run ``updates``: ``x = old.x + new.x``, LEAST, GREATEST."""
+    if not columns[0]:
+        return
+    key = ", ".join(column.name for column in table.primary_key.columns)
+    updates = updates.replace("old.", f"{table.name}.").replace("new.", "excluded.")
+    if is_sqlite(connection):
+        marks = ", ".join("?" * len(table.columns))
+        updates = updates.replace("LEAST(", "min(").replace("GREATEST(", "max(")
+        source, parameters = f"VALUES ({marks})", list(zip(*columns, strict=True))
+    else:
+        arrays = ", ".join(f"%s::{_postgresql_type(column.type)}[]" for column in table.columns)
+        source, parameters = f"SELECT * FROM unnest({arrays})", tuple(map(list, columns))  # type: ignore[assignment]
+    names = ", ".join(column.name for column in table.columns)
+    connection.exec_driver_sql(
+        f"INSERT INTO {table.name} ({names}) {source} ON CONFLICT ({key}) DO UPDATE SET {updates}", parameters
+    )
+
+
+def latest_times(connection: Connection, series_ids: Collection[int]) -> dict[int, int]:
+    """Return series id → time of its newest sample, for those that have one."""
+    return {row[0]: row[1] for row in select_by_ids(connection, Base.metadata.tables["latest"], series_ids)}
+
+
+def select_by_ids(
+    connection: Connection, table: Table, ids: Collection[int], more: str = "", *parameters: Any
+) -> list[Any]:
+    """Return the rows of these series that also meet ``more``, in which ``?`` stands for each parameter.
+
+    They are the driver's plain tuples: turning them into SQLAlchemy rows costs more than reading them.
+    """
+    names = ", ".join(column.name for column in table.columns)
+    statement = f"SELECT {names} FROM {table.name} WHERE series_id"
+    cursor = connection.connection.cursor()
+    if is_sqlite(connection):
+        cursor.execute(
+            f"{statement} IN (SELECT value FROM json_each(?)) {more}",
+            (orjson.dumps(list(ids)).decode(), *parameters),
+        )
+    else:
+        cursor.execute(f"{statement} = ANY(%s) {more.replace('?', '%s')}", (list(ids), *parameters))
+    return list(cursor.fetchall())
+
+
+def fetch_series(
+    connection: Connection, table_name: str, columns: str, series_id: int, from_ms: int, to_ms: int
+) -> list[Any]:
+    """Return plain tuples of one series in [from_ms, to_ms), in order of time."""
+    mark = "?" if is_sqlite(connection) else "%s"
+    cursor = connection.connection.cursor()
+    cursor.execute(
+        f"SELECT {columns} FROM {table_name} "
+        f"WHERE series_id = {mark} AND time_ms >= {mark} AND time_ms < {mark} ORDER BY time_ms",
+        (series_id, from_ms, to_ms),
+    )
+    return list(cursor.fetchall())
+
+
+def existing_keys(connection: Connection, table: Table, columns: Columns) -> set[tuple[int, ...]]:
+    """Return those of the given primary keys (columns of integers) that the table holds."""
+    if not columns[0]:
+        return set()
+    names = [column.name for column in table.primary_key.columns]
+    cursor = connection.connection.cursor()
+    on = " AND ".join(f"t.{name} = k.{name}" for name in names)
+    wanted = ", ".join(f"t.{name}" for name in names)
+    if is_sqlite(connection):
+        fields = ", ".join(f"value ->> {index} AS {name}" for index, name in enumerate(names))
+        keys = orjson.dumps(list(zip(*columns, strict=True))).decode()
+        # CROSS JOIN keeps the order: for each key one seek, never a scan of the table.
+        cursor.execute(
+            f"SELECT {wanted} FROM (SELECT {fields} FROM json_each(?)) k CROSS JOIN {table.name} t ON {on}",
+            (keys,),
+        )
+    else:
+        arrays = ", ".join("%s::bigint[]" for _ in names)
+        cursor.execute(
+            f"SELECT {wanted} FROM unnest({arrays}) AS k({', '.join(names)}) JOIN {table.name} t ON {on}",
+            tuple(map(list, columns)),
+        )
+    return set(cursor.fetchall())
+
+
+def oldest_time(connection: Connection, table: Table, series_ids: Collection[int]) -> int | None:
+    """Return the time of the oldest row of these series (one seek per series); None when there is none."""
+    oldest = f"(SELECT min(t.time_ms) FROM {table.name} t WHERE t.series_id = k.id)"
+    cursor = connection.connection.cursor()
+    if is_sqlite(connection):
+        ids = orjson.dumps(list(series_ids)).decode()
+        cursor.execute(f"SELECT min({oldest}) FROM (SELECT value AS id FROM json_each(?)) k", (ids,))
+    else:
+        cursor.execute(f"SELECT min({oldest}) FROM unnest(%s::bigint[]) AS k(id)", (list(series_ids),))
+    row = cursor.fetchone()
+    return None if row is None else row[0]
+
+
+def partition_name(table: str, day: int) -> str:
+    """Return the name of a day's partition; ``day`` counts days since the epoch."""
+    return f"{table}_p{_date(day)}"
+
+
+def ensure_partitions(engine: Engine, days: Collection[int]) -> None:
+    """Make these days' partitions (PostgreSQL), in a short transaction, safe beside other writers."""
+    if is_sqlite(engine) or not days:
+        return
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_PARTITION_LOCK})")
+        have = set(partitions(connection))
+        for table in PARTITIONED:
+            for day in sorted(days):
+                if partition_name(table, day) not in have:
+                    _create_partition(connection, table, day)
+
+
+def partitions(connection: Connection) -> list[str]:
+    """Return the names of all daily partitions (PostgreSQL)."""
+    cursor = connection.exec_driver_sql(
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+        "JOIN pg_class p ON p.oid = i.inhparent WHERE p.relname = ANY(%s) ORDER BY 1",
+        (list(PARTITIONED),),
+    )
+    return list(cursor.scalars())
+
+
+def _create_partition(connection: Connection, table: str, day: int) -> None:
+    """Create, then attach: ATTACH lets readers and writers of other days go on, PARTITION OF would not."""
+    name, start = partition_name(table, day), day * DAY_MS
+    connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
+    connection.exec_driver_sql(
+        f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ({start}) TO ({start + DAY_MS})"
+    )
+
+
+def _date(day: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=day)).strftime("%Y%m%d")
+
+
+def _postgresql_type(kind: Any) -> str:
+    if isinstance(kind, BigInteger):
+        return "bigint"
+    if isinstance(kind, Double | REAL):
+        return "double precision"
+    if isinstance(kind, LargeBinary):
+        return "bytea"
+    if isinstance(kind, Text):
+        return "text"
+    raise TypeError(f"no array of {kind!r} is written in bulk")

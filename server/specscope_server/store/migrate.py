@@ -1,0 +1,78 @@
+"""Bring the database's tables to a revision; the migrations travel in the wheel or stand in the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Engine
+
+from specscope_server.kit.errors import InvalidInput
+
+
+def migrations_path() -> Path:
+    """Return the folder of the migrations: inside the installed package, else in the checkout."""
+    package = Path(__file__).resolve().parents[1]
+    candidates = (package / "_migrations", package.parents[1] / "migrations")
+    for candidate in candidates:
+        if (candidate / "env.py").is_file():
+            return candidate
+    raise FileNotFoundError(
+        f"no migrations at {' or '.join(map(str, candidates))}: the installation is incomplete"
+    )
+
+
+def configuration(engine: Engine) -> Config:
+    """Return Alembic's configuration for this engine, made in memory (there is no alembic.ini)."""
+    config = Config()
+    config.set_main_option("script_location", str(migrations_path()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.set_main_option("file_template", "%%(year)d_%%(month).2d_%%(day).2d_%%(slug)s")
+    config.attributes["engine"] = engine
+    return config
+
+
+def upgrade(engine: Engine, revision: str = "head") -> None:
+    """Apply migrations up to ``revision``. Raises InvalidInput when there is no such revision."""
+    try:
+        command.upgrade(configuration(engine), revision)
+    except CommandError as error:
+        raise _no_revision(revision, error) from error
+
+
+def downgrade(engine: Engine, revision: str) -> None:
+    """Undo migrations down to ``revision`` (``base``: all, ``-1``: one). Data of dropped tables is lost."""
+    try:
+        command.downgrade(configuration(engine), revision)
+    except CommandError as error:
+        raise _no_revision(revision, error) from error
+
+
+def current(engine: Engine) -> str | None:
+    """Return the revision of the database; None before the first migration."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def head(engine: Engine) -> str:
+    """Return the newest revision that this version of the product knows."""
+    revision = ScriptDirectory.from_config(configuration(engine)).get_current_head()
+    if revision is None:
+        raise FileNotFoundError(f"no migrations in {migrations_path()}: the installation is incomplete")
+    return revision
+
+
+def is_current(engine: Engine) -> bool:
+    """Whether the database is at the newest revision."""
+    return current(engine) == head(engine)
+
+
+def _no_revision(revision: str, error: CommandError) -> InvalidInput:
+    return InvalidInput(
+        f"the database cannot be brought to revision {revision!r}: {error}; "
+        "use a revision of this version of Specscope, 'head' or 'base' (is the database of a newer version?)"
+    )

@@ -1,0 +1,45 @@
+"""Why the store refuses an observation: what cannot be is counted by reason, never clipped, never stored."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """One reason of refusal; the value is the label under which it is counted."""
+
+    UNKNOWN_METRIC = "unknown_metric"
+    """The metric is not in the catalogue."""
+    WRONG_KIND = "wrong_kind"
+    """The metric is of another kind (a level sent as an increment, …)."""
+    NO_LAUNCH = "no_launch"
+    """A measurement that says not which launch it belongs to."""
+    TOO_MANY_LABELS = "too_many_labels"
+    LABEL_TOO_LONG = "label_too_long"
+    BAD_TEXT = "bad_text"
+    """A name or label with a NUL or half a surrogate pair, which a database cannot hold."""
+    TOO_MANY_SERIES = "too_many_series"
+    NOT_FINITE = "not_finite"
+    NEGATIVE_INCREMENT = "negative_increment"
+    BAD_SPAN = "bad_span"
+    """Growth over no time, or over negative time."""
+    FUTURE = "future"
+    """More than a day ahead of this machine's clock."""
+    TOO_OLD = "too_old"
+    """Before 2015, or older than what is still kept."""
+    RATIO_OUT_OF_RANGE = "ratio_out_of_range"
+    """A ratio below 0 or above 1."""
+    ACCEPT_LENGTH_BELOW_ONE = "accept_length_below_one"
+    """Every cycle emits at least the bonus token."""
+    BAD_BOUNDS = "bad_bounds"
+    """Bucket bounds that are not finite or not ascending."""
+    BUCKET_COUNT_MISMATCH = "bucket_count_mismatch"
+    """There must be one bucket more than there are bounds."""
+    BUCKET_SUM_MISMATCH = "bucket_sum_mismatch"
+    """The buckets do not add up to the count."""
+    NEGATIVE_COUNT = "negative_count"
+    HISTOGRAM_MISMATCH = "histogram_mismatch"
+    """Σ h[j] is not the number of verify calls, or Σ j·h[j] not the number of accepted drafts."""
+    ACCEPTED_ABOVE_PROPOSED = "accepted_above_proposed"
+    TOO_LARGE = "too_large"
+    """A text or a number larger than the store takes."""
