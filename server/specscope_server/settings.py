@@ -1,1 +1,202 @@
-"""One typed `Settings`: environment (`SPECSCOPE_…`), TOML file and CLI flags use the same names."""
+"""One typed `Settings`: environment (`SPECSCOPE_…`), TOML file and CLI flags use the same names.
+
+What wins, from strongest: CLI flag, environment, `SPECSCOPE_X_FILE` (secrets only), file, default.
+The descriptions below are the source of the settings page of the documentation and of `specscope serve --help`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from specscope_server.kit.errors import InvalidInput
+from specscope_server.kit.names import did_you_mean
+
+DEFAULT_FILE = "specscope.toml"
+SECRETS = ("token", "engine_api_key")
+"""Fields that are never shown, never flags, and may come from a file named by ``X_FILE``."""
+
+Names = Annotated[list[str], NoDecode]
+"""Repeatable flag; a TOML array; in the environment separated by commas or spaces."""
+
+
+class Settings(BaseSettings):
+    """Everything that can be set about `specscope serve`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SPECSCOPE_", extra="forbid", validate_default=True, frozen=True
+    )
+
+    # Store
+    database: str = Field(
+        "sqlite:///specscope.db",
+        description="Database URL: `sqlite:///FILE` or `postgresql+psycopg://USER@HOST/NAME`.",
+    )
+    migrate: bool = Field(
+        False, description="Upgrade a PostgreSQL schema at start (a SQLite file is always upgraded at start)."
+    )
+    retention_raw_days: float = Field(3, gt=0, description="Days for which every scraped sample is kept.")
+    retention_1m_days: float = Field(30, gt=0, description="Days for which 1-minute summaries are kept.")
+    retention_10m_days: float = Field(180, gt=0, description="Days for which 10-minute summaries are kept.")
+    retention_1h_days: float = Field(1095, gt=0, description="Days for which 1-hour summaries are kept.")
+    retention_requests_days: float = Field(
+        30, gt=0, description="Days for which counts of single requests are kept."
+    )
+
+    # Web
+    host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback needs a token.")
+    port: int = Field(8200, ge=0, le=65_535, description="Port to listen on; 0 takes any free one.")
+    token: SecretStr | None = Field(
+        None,
+        description="Token that readers must present (bearer header or login page). Unset: no login, loopback only.",
+    )
+    allowed_hosts: Names = Field(
+        default_factory=list,
+        description="Further host names under which browsers may reach this server (against DNS rebinding); `*` allows all.",
+    )
+
+    # Watching
+    watch: Names = Field(
+        default_factory=list,
+        description="Base URL of an inference server to watch, e.g. `http://gpu1:30000`; `NAME=URL` names it.",
+    )
+    engine_api_key: SecretStr | None = Field(None, description="API key sent to the watched servers.")
+    scrape_interval_seconds: float = Field(
+        5.0, ge=0.1, le=3600, description="Time between two reads of a server's metrics."
+    )
+    scrape_timeout_seconds: float = Field(
+        4.0, gt=0, le=600, description="Longest time that one read may take."
+    )
+    info_interval_seconds: float = Field(
+        300.0,
+        ge=1,
+        description="Time between two reads of a server's configuration (each interrupts its schedulers briefly).",
+    )
+    max_body_bytes: int = Field(
+        33_554_432, ge=1_000, description="Largest answer that is read from a watched server."
+    )
+    max_series_per_target: int = Field(
+        20_000, ge=1, description="Most series kept per watched server; more are refused and counted."
+    )
+    tls_verify: bool = Field(True, description="Check the certificates of watched servers.")
+    ca_file: Path | None = Field(
+        None, description="PEM file of the authority that signed the watched servers' certificates."
+    )
+
+    # Logs
+    log_format: Literal["text", "json"] = Field("text", description="`text` for people, `json` for machines.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level that is logged."
+    )
+
+    @field_validator("watch", "allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return value.replace(",", " ").split() if isinstance(value, str) else value
+
+    @field_validator("token", "engine_api_key")
+    @classmethod
+    def _not_blank(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().strip():
+            raise ValueError("is set but empty; give it a value or leave it out")
+        return value
+
+    @model_validator(mode="after")
+    def _open_only_with_token(self) -> Self:
+        if self.token is None and not is_loopback(self.host):
+            raise ValueError(
+                f"host {self.host} can be reached from other machines, and no token is set: set SPECSCOPE_TOKEN (or "
+                "SPECSCOPE_TOKEN_FILE), or listen on 127.0.0.1"
+            )
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        **_: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take flags, then the environment; the files are read by `load_settings`, which knows their names."""
+        return (init_settings, env_settings)
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, config: str | Path | None = None) -> Settings:
+    """Return the settings from all sources; raise `InvalidInput` that names the setting, the reason and the remedy.
+
+    ``config`` is the TOML file; without it `SPECSCOPE_CONFIG`, else `./specscope.toml` if there is one.
+    """
+    below = {**_from_file(config), **_from_secret_files()}
+    in_environment = {name for name in Settings.model_fields if f"SPECSCOPE_{name.upper()}" in os.environ}
+    values = {name: value for name, value in below.items() if name not in in_environment}
+    values |= {name: value for name, value in (flags or {}).items() if value is not None}
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise InvalidInput(
+            "; ".join(_explain(entry) for entry in error.errors(include_input=False))
+        ) from None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can connect to ``host``."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _from_file(config: str | Path | None) -> dict[str, Any]:
+    asked = config or os.environ.get("SPECSCOPE_CONFIG")
+    path = Path(asked or DEFAULT_FILE)
+    if not asked and not path.exists():
+        return {}
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidInput(
+            f"the settings file {path} cannot be read: {error.strerror}; check --config"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the settings file {path} is not TOML: {error}") from None
+    for name in values:
+        if name not in Settings.model_fields:
+            hint = did_you_mean(name, Settings.model_fields)
+            raise InvalidInput(
+                f"{path}: there is no setting {name!r}.{hint} The settings are listed by specscope serve --help"
+            )
+    return values
+
+
+def _from_secret_files() -> dict[str, str]:
+    found = {}
+    for name in SECRETS:
+        variable = f"SPECSCOPE_{name.upper()}_FILE"
+        path = os.environ.get(variable)
+        if path:
+            found[name] = read_secret(path, variable)
+    return found
+
+
+def read_secret(path: str | Path, name: str) -> str:
+    """Return the first line of a secret's file, stripped; ``name`` is the flag or variable for the message."""
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{name}={path} cannot be read: {error}; name a readable text file") from None
+
+
+def _explain(entry: Mapping[str, Any]) -> str:
+    name = ".".join(str(part) for part in entry["loc"])
+    reason = str(entry["msg"]).removeprefix("Value error, ")
+    return f"setting {name}: {reason}" if name else reason

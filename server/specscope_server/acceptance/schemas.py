@@ -41,14 +41,18 @@ class Number(BaseModel):
     unit: str
     state: NumberState
     definition: str = Field(description="Formula or rule, in one sentence")
-    source: str = Field(description="Source metrics and engine version, e.g. 'sglang:spec_accept_length, SGLang 0.5.8'")
+    source: str = Field(
+        description="Source metrics and engine version, e.g. 'sglang:spec_accept_length, SGLang 0.5.8'"
+    )
     n: float | None = Field(default=None, description="Sample size")
     n_unit: str = Field(default="", description="What n counts: cycles, requests, windows")
     low: float | None = Field(default=None, description="Lower bound of the 95 % interval")
     high: float | None = Field(default=None, description="Upper bound of the 95 % interval")
     interval_method: str = Field(default="", description="How the interval was made; empty = none")
     as_of: str | None = Field(default=None, description="ISO 8601 time of the newest observation used")
-    age_seconds: float | None = Field(default=None, description="Age of that observation when the answer was made")
+    age_seconds: float | None = Field(
+        default=None, description="Age of that observation when the answer was made"
+    )
     note: str = ""
 
 
@@ -58,7 +62,9 @@ class EngineRate(BaseModel):
     number: Number
     formula: str = Field(description="'τ/D', '(τ−1)/(D−1)' or 'undetermined'")
     includes_bonus: bool | None
-    floor: float | None = Field(description="1/D: what a draft with nothing accepted prints under τ/D; None if not applicable")
+    floor: float | None = Field(
+        description="1/D: what a draft with nothing accepted prints under τ/D; None if not applicable"
+    )
     strict_equivalent: float | None = Field(description="The same windows as strict draft acceptance")
 
 
@@ -66,7 +72,9 @@ class Counts(BaseModel):
     """Raw counts of the window behind the ratios. None = this engine version does not count it."""
 
     accepted_drafts: float | None
-    accepted_drafts_kind: str = Field(description="'reported' (Σ of requests) or 'derived' (tokens − requests − verify calls) or ''")
+    accepted_drafts_kind: str = Field(
+        description="'reported' (Σ of requests) or 'derived' (tokens − requests − verify calls) or ''"
+    )
     proposed_drafts: float | None
     verify_calls: float | None
     generated_tokens: float | None

@@ -1,0 +1,52 @@
+"""Acceptance of a server: summary and trend."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from specscope_server.acceptance import examples, service
+from specscope_server.acceptance.schemas import AcceptanceSummary, AcceptanceTrend, Number, TrendPoint
+from specscope_server.kit.web.formats import respond
+from specscope_server.kit.web.openapi import answers
+from specscope_server.kit.web.params import Format, FormatChoice, LaunchChoice, Range, ServerName
+from specscope_server.kit.web.state import Db, State
+
+router = APIRouter(prefix="/acceptance", tags=["acceptance"])
+_NUMBER_COLUMNS = ("number", *Number.model_fields)
+
+
+@router.get(
+    "/summary", summary="Summarise acceptance", response_model=AcceptanceSummary,
+    responses=answers(examples.SUMMARY, 404, 422, csv="number,value,unit\r\naccept_length,2.35,tokens/cycle\r\n"),
+)  # fmt: skip
+def summary(
+    request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,
+    chosen: FormatChoice = Format.JSON,
+) -> Response:  # fmt: skip
+    """Accept length, strict acceptance and the engine's own rate, each with counts, evidence, checks and a verdict."""
+    found = service.summary(db, state, server, launch, span)
+    document = found.model_dump(mode="json", by_alias=True)
+    rows = [{"number": name, **_number(value)} for name, value in document.items() if _number(value)]
+    return respond(request, chosen, document, _NUMBER_COLUMNS, rows)
+
+
+@router.get(
+    "/trend", summary="Show acceptance over time", response_model=AcceptanceTrend,
+    responses=answers(examples.TREND, 404, 422, csv="time,state,accept_length\r\n2026-03-01T11:00:00.000Z,active,2.35\r\n"),
+)  # fmt: skip
+def acceptance_trend(
+    request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,
+    chosen: FormatChoice = Format.JSON,
+) -> Response:  # fmt: skip
+    """One point a bucket: active, idle (gauges freeze, so nothing is shown) or gap (nothing was observed)."""
+    document = service.trend(db, state, server, launch, span).model_dump(mode="json", by_alias=True)
+    columns = tuple(TrendPoint.model_fields)
+    return respond(request, chosen, document, columns, document["points"], closed=span.is_closed)
+
+
+def _number(value: object) -> dict[str, object]:
+    if isinstance(value, dict) and "definition" in value:
+        return value
+    if isinstance(value, dict) and isinstance(value.get("number"), dict):
+        return dict(value["number"])
+    return {}

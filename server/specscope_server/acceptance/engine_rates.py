@@ -1,0 +1,126 @@
+"""Which definition an engine's printed accept rate has, by version and checked against its own numbers (pure).
+
+Facts (SGLang): up to the 0.5.2 line no rate is printed. The 0.5.8 line prints τ/D: the bonus token is in the numerator,
+so a draft that is never right prints 1/D. From 0.5.15 on it is (τ − 1)/(D − 1): strict. For versions in between, and
+unknown ones, the numbers decide: τ, rate and D come from the same window, so one formula must fit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from specscope_server.acceptance.statistics import Floats
+
+TOLERANCE = 0.012
+"""Rates may be rounded to two decimals (±0.005) and τ as well (±0.005/D), and ranks are read at slightly other times."""
+
+
+class Formula(StrEnum):
+    """Definitions of the printed rate."""
+
+    WITH_BONUS = "τ/D"
+    STRICT = "(τ−1)/(D−1)"
+    NONE = "none"
+    """This version prints no rate."""
+    UNKNOWN = "unknown"
+    """The version does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The definition in force, or None with the reason why it is undetermined."""
+
+    formula: Formula | None
+    reason: str
+    contradicts: bool = False
+    """The numbers contradict the version's formula (not merely too little to decide)."""
+
+
+def release_of(version: str | None) -> tuple[int, int, int] | None:
+    """Return (major, minor, patch) of ``0.5.8`` or ``0.5.8.post1``; None for pre-releases and other texts."""
+    match = re.fullmatch(
+        r"v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:\.post\d+)?(?:\+[\w.]+)?", version or "", re.ASCII
+    )
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def formula_of_version(version: str | None) -> Formula:
+    """Return what the version prints, as far as we have read its source."""
+    release = release_of(version)
+    if release is None:
+        return Formula.UNKNOWN
+    if release <= (0, 5, 2):
+        return Formula.NONE
+    if release == (0, 5, 8):
+        return Formula.WITH_BONUS
+    return Formula.STRICT if release >= (0, 5, 15) else Formula.UNKNOWN
+
+
+def dilutes_with_prefill(version: str | None) -> bool | None:
+    """Tell whether prefill batches count as cycles of one token in τ; None = not known for this version."""
+    release = release_of(version)
+    if release is None or (0, 5, 2) < release < (0, 5, 8):
+        return None
+    return release <= (0, 5, 2)
+
+
+def decide(version: str | None, accept_length: Floats, rate: Floats, draft_tokens: float | None) -> Decision:
+    """Return the definition behind ``rate``.
+
+    accept_length, rate: shape (samples,), pairs from the same windows, NaN = not observed. draft_tokens: D, None when
+    it changed or is not known.
+    """
+    told = formula_of_version(version)
+    pairs = ~(np.isnan(accept_length) | np.isnan(rate))
+    if draft_tokens is None or draft_tokens <= 1 or not pairs.any():
+        return _undecided_without_numbers(told, draft_tokens)
+    fits = _fitting(accept_length[pairs], rate[pairs], draft_tokens)
+    if told in (Formula.UNKNOWN, Formula.NONE):
+        return _by_numbers(fits, version)
+    if told in fits:
+        return Decision(told, f"SGLang {version} prints {told}, and its own numbers agree")
+    other = f"; they would fit {fits[0]}" if fits else ""
+    reason = f"SGLang {version} prints {told}, but accept length, rate and D contradict that{other}"
+    return Decision(None, reason, contradicts=True)
+
+
+def strict_equivalent(formula: Formula | None, rate: float, draft_tokens: float | None) -> float | None:
+    """Return the strict acceptance of the same windows; None when it cannot be known or would be no share."""
+    if formula is Formula.STRICT:
+        return rate
+    if formula is not Formula.WITH_BONUS or draft_tokens is None or draft_tokens <= 1:
+        return None
+    strict = (draft_tokens * rate - 1) / (draft_tokens - 1)
+    return strict if -1e-9 <= strict <= 1 + 1e-9 else None
+
+
+def _undecided_without_numbers(told: Formula, draft_tokens: float | None) -> Decision:
+    if told in (Formula.WITH_BONUS, Formula.STRICT) and (draft_tokens is None or draft_tokens > 1):
+        return Decision(told, f"the engine version says {told}; it could not be checked against τ and D")
+    return Decision(
+        None, "the version does not tell the definition, and D or the numbers to decide are missing"
+    )
+
+
+def _fitting(accept_length: Floats, rate: Floats, draft_tokens: float) -> list[Formula]:
+    expected = {
+        Formula.WITH_BONUS: accept_length / draft_tokens,
+        Formula.STRICT: (accept_length - 1) / (draft_tokens - 1),
+    }
+    # The median: one window read across an update must not overturn the rest.
+    return [name for name, value in expected.items() if float(np.median(np.abs(value - rate))) <= TOLERANCE]
+
+
+def _by_numbers(fits: list[Formula], version: str | None) -> Decision:
+    shown = f"SGLang {version}" if version else "the unknown engine version"
+    if len(fits) == 1:
+        return Decision(fits[0], f"accept length, rate and D of {shown} fit {fits[0]} only")
+    if fits:
+        return Decision(
+            None, f"accept length, rate and D of {shown} fit both definitions, so neither is chosen"
+        )
+    return Decision(None, f"accept length, rate and D of {shown} fit no known definition", contradicts=True)

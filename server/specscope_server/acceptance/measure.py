@@ -1,0 +1,251 @@
+"""Turn the arrays of a window into the few results that the summary words: counts, ratios, rates (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from specscope_server.acceptance.engine_rates import Decision, decide
+from specscope_server.acceptance.gather import Growth, LaunchData
+from specscope_server.acceptance.requests import RequestSums
+from specscope_server.acceptance.schemas import Evidence
+from specscope_server.acceptance.statistics import (
+    Flags,
+    Floats,
+    Ratio,
+    bootstrapped_ratio,
+    derived_accepted,
+    strict_acceptance,
+    sum_over,
+    time_weighted,
+)
+from specscope_server.kit.timerange import Window
+
+REQUESTS_COVER = 0.5
+"""Share of the counted cycles that request records must cover before they are preferred to the counters."""
+
+
+def constant_draft_tokens(data: LaunchData) -> float | None:
+    """Return D of a launch if it was one value for the whole window, else None.
+
+    An adaptive launch switches between samples, unseen: None even if every sample shows the same D.
+    """
+    if data.launch.adaptive:
+        return None
+    seen = data.extremes("spec.num_draft_tokens")
+    if seen is None:
+        return None if data.launch.num_draft_tokens is None else float(data.launch.num_draft_tokens)
+    return seen[0] if seen[0] == seen[1] else None
+
+
+@dataclass(frozen=True, slots=True)
+class CounterCounts:
+    """Sums over launches; None = not counted by every launch that made cycles."""
+
+    calls: float
+    tokens: float | None
+    requests: float | None
+    accepted: float | None
+    proposed: float | None
+
+
+@dataclass
+class Measured:
+    """What a window holds. The launches are in order of their start."""
+
+    window: Window
+    launches: Sequence[LaunchData]
+    requests: RequestSums | None
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Return the best evidence present."""
+        calls = self.counters.calls
+        if self.requests and self.requests.cycles >= REQUESTS_COVER * calls:
+            return Evidence.REQUEST_HISTOGRAMS
+        if calls > 0 and self.counters.accepted is not None:
+            return Evidence.COUNTERS
+        return Evidence.GAUGES if self.gauge_length[1] else Evidence.NONE
+
+    @cached_property
+    def counters(self) -> CounterCounts:
+        """Return the counts behind the counters, summed over launches."""
+        calls, counted = 0.0, [data for data in self.launches if _total(data, "spec.verify_calls")]
+        tokens: float | None = None
+        requests: float | None = None
+        proposed: float | None = 0.0 if counted else None
+        for data in counted:
+            calls += _total(data, "spec.verify_calls") or 0.0
+            depth = constant_draft_tokens(data)
+            proposed = None if proposed is None or depth is None else proposed + _calls_times(data, depth - 1)
+        complete = all(
+            "tokens.generated" in d.counters and "requests.finished" in d.counters for d in counted
+        )
+        if counted and complete:
+            tokens = sum(_total(data, "tokens.generated") or 0.0 for data in counted)
+            requests = sum(_total(data, "requests.finished") or 0.0 for data in counted)
+        accepted = None if tokens is None or requests is None else derived_accepted(tokens, requests, calls)
+        return CounterCounts(calls, tokens, requests, accepted, proposed)
+
+    @cached_property
+    def counter_length(self) -> Ratio:
+        """Return τ from counters with its interval."""
+        y, x, _ = self.counter_arrays()
+        if self.counters.accepted is None or not self.counters.calls:
+            return Ratio(None)
+        interval = bootstrapped_ratio(y, x)
+        return replace(interval, value=self.counters.accepted / self.counters.calls).shifted(1.0)
+
+    @cached_property
+    def counter_strict(self) -> Ratio:
+        """Return strict acceptance from counters; None without proposed drafts."""
+        y, _, p = self.counter_arrays()
+        if self.counters.accepted is None or not self.counters.proposed:
+            return Ratio(None)
+        return replace(bootstrapped_ratio(y, p), value=self.counters.accepted / self.counters.proposed)
+
+    def counter_arrays(self) -> tuple[Floats, Floats, Floats]:
+        """Return per bucket, summed over launches: derived accepted drafts, verify calls, proposed drafts."""
+        accepted, calls, proposed = [], [], []
+        for data in self.launches:
+            if all(
+                name in data.counters
+                for name in ("spec.verify_calls", "tokens.generated", "requests.finished")
+            ):
+                c, t, r = (
+                    data.counters[name].value
+                    for name in ("spec.verify_calls", "tokens.generated", "requests.finished")
+                )
+                depth = constant_draft_tokens(data)
+                accepted.append(np.nan_to_num(t) - np.nan_to_num(r) - c)
+                calls.append(c)
+                proposed.append(c * (depth - 1) if depth is not None else np.full(len(c), np.nan))
+        size = self.window.buckets
+        return sum_over(accepted, size), sum_over(calls, size), sum_over(proposed, size)
+
+    @cached_property
+    def gauge_length(self) -> tuple[float | None, int]:
+        """Return (time-weighted mean of the engine's τ over active buckets, how many)."""
+        return self._over_launches("spec.accept_length")
+
+    @cached_property
+    def gauge_strict(self) -> float | None:
+        """Return (τ − 1)/(D − 1) of the gauges, weighted by active time over launches; None if any D is unknown."""
+        total, weight = 0.0, 0
+        for data in self.launches:
+            value, n = time_weighted(data.gauge("spec.accept_length"), data.activity[0])
+            depth = constant_draft_tokens(data)
+            if value is None:
+                continue
+            share = None if depth is None else strict_acceptance(value, depth)
+            if share is None:
+                return None
+            total, weight = total + share * n, weight + n
+        return total / weight if weight else None
+
+    def _over_launches(self, metric: str) -> tuple[float | None, int]:
+        total, weight = 0.0, 0
+        for data in self.launches:
+            value, n = time_weighted(data.gauge(metric), data.activity[0])
+            if value is not None:
+                total, weight = total + value * n, weight + n
+        return (total / weight, weight) if weight else (None, 0)
+
+    @cached_property
+    def activity(self) -> tuple[Flags, Flags]:
+        """Return (active, idle) per bucket over all launches."""
+        active = np.zeros(self.window.buckets, dtype=bool)
+        idle = np.zeros(self.window.buckets, dtype=bool)
+        for data in self.launches:
+            a, i = data.activity
+            active |= a
+            idle |= i
+        return active, idle & ~active
+
+    @property
+    def ends_idle(self) -> bool:
+        """Tell whether the last observed bucket is idle."""
+        active, idle = self.activity
+        observed = np.flatnonzero(active | idle)
+        return bool(len(observed) and idle[observed[-1]])
+
+    def rate_per_second(self, metric: str) -> tuple[float | None, float]:
+        """Return (growth per second of active time, growth) of a counter over all launches."""
+        grown, span_ms = 0.0, 0
+        for data in self.launches:
+            counter: Growth | None = data.counters.get(metric)
+            if counter is not None:
+                active = data.activity[0]
+                grown += float(np.nansum(counter.value[active]))
+                span_ms += int(counter.span_ms[active].sum())
+        return (grown / (span_ms / 1_000), grown) if span_ms > 0 else (None, grown)
+
+    def throughput_gauge(self) -> tuple[float | None, int]:
+        """Return (time-weighted sum over ranks of the engine's tokens per second while active, samples)."""
+        total, weight = 0.0, 0
+        for data in self.launches:
+            value, n = time_weighted(data.total("throughput.generated"), data.activity[0])
+            if value is not None:
+                total, weight = total + value * n, weight + n
+        return (total / weight, weight) if weight else (None, 0)
+
+    def newest_ms(self, *metrics: str) -> int | None:
+        """Return when the newest sample of any of these metrics was taken."""
+        times = [
+            data.newest_ms[metric] for data in self.launches for metric in metrics if metric in data.newest_ms
+        ]
+        return max(times, default=None)
+
+    @cached_property
+    def rate_launch(self) -> LaunchData | None:
+        """Return the newest launch with a rate that was printed while active."""
+        for data in reversed(self.launches):
+            if not np.isnan(data.gauge("spec.engine_accept_rate")).all():
+                return data
+        return None
+
+    @cached_property
+    def rate_decision(self) -> Decision | None:
+        """Return the definition of the printed rate of `rate_launch`."""
+        return None if self.rate_launch is None else decision_for(self.rate_launch)
+
+
+def decision_for(data: LaunchData) -> Decision:
+    """Return the definition of the rate that this launch printed."""
+    return decide(
+        data.launch.engine_version,
+        data.gauge("spec.accept_length"),
+        data.gauge("spec.engine_accept_rate"),
+        constant_draft_tokens(data),
+    )
+
+
+def last_total(data: LaunchData, metric: str) -> float | None:
+    """Return the newest value of a gauge, summed over the ranks that were seen in the last observed bucket."""
+    rows = [rank.last[metric] for rank in data.ranks.values() if metric in rank.last]
+    total = sum_over(rows, data.buckets)
+    seen = np.flatnonzero(~np.isnan(total))
+    return float(total[seen[-1]]) if len(seen) else None
+
+
+def last_same(data: LaunchData, metric: str) -> float | None:
+    """Return the newest positive value of a configuration gauge; None when ranks disagree or never said it."""
+    values = set()
+    for rank in data.ranks.values():
+        array = rank.last.get(metric)
+        seen = np.flatnonzero(np.nan_to_num(array) > 0) if array is not None else []
+        if len(seen) and array is not None:
+            values.add(float(array[seen[-1]]))
+    return values.pop() if len(values) == 1 else None
+
+
+def _total(data: LaunchData, metric: str) -> float | None:
+    counter = data.counters.get(metric)
+    return None if counter is None else counter.total
+
+
+def _calls_times(data: LaunchData, factor: float) -> float:
+    return (_total(data, "spec.verify_calls") or 0.0) * factor

@@ -1,0 +1,29 @@
+"""Figures of acceptance over time, served by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy.orm import Session
+
+from specscope_server.acceptance import figures, service
+from specscope_server.acceptance.schemas import AcceptanceTrend
+from specscope_server.kit.figures import Figure, Words
+from specscope_server.kit.figures_theme import Theme
+from specscope_server.kit.panel import Panel, PanelQuery
+
+
+def _panel(words: Words, draw: Callable[[AcceptanceTrend, Theme], Figure]) -> Panel:
+    def drawn(session: Session, query: PanelQuery, theme: Theme) -> Figure:
+        return draw(service.trend(session, query.state, query.server, query.launch, query.range), theme)
+
+    return Panel(words, drawn)
+
+
+PANELS = (
+    _panel(figures.ACCEPT_LENGTH, figures.acceptance_trend_figure),
+    _panel(figures.DRAFT_ACCEPTANCE, figures.strict_acceptance_figure),
+    _panel(figures.ENGINE_RATE, figures.engine_rate_figure),
+    _panel(figures.THROUGHPUT, figures.throughput_figure),
+    _panel(figures.LOAD, figures.load_figure),
+)

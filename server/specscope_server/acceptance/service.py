@@ -1,0 +1,177 @@
+"""Compose the acceptance summary of a server."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from specscope_server.acceptance import numbers
+from specscope_server.acceptance.engine_rates import Formula, strict_equivalent
+from specscope_server.acceptance.gather import gather
+from specscope_server.acceptance.measure import Measured, constant_draft_tokens
+from specscope_server.acceptance.numbers import Context
+from specscope_server.acceptance.requests import histograms_agree, request_sums
+from specscope_server.acceptance.schemas import (
+    AcceptanceSummary,
+    AcceptanceTrend,
+    Counts,
+    EngineRate,
+    Evidence,
+    LaunchBrief,
+    NumberState,
+    Verdict,
+)
+from specscope_server.acceptance.statistics import time_weighted
+from specscope_server.acceptance.trend import trend_of_window
+from specscope_server.acceptance.verdict import checks, judge
+from specscope_server.kit.timeparse import to_iso
+from specscope_server.kit.timerange import Window
+from specscope_server.kit.web.params import TimeRange
+from specscope_server.kit.web.state import AppState
+from specscope_server.models import Launch
+from specscope_server.store.lookup import choose_launches, server_by_name
+
+EVIDENCE_NOTES = {
+    Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as clusters.",
+    Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact counts; accepted "
+    "drafts are derived from them.",
+    Evidence.GAUGES: "The engine's own window means, seen at scrapes: what fell between two windows is not seen. "
+    "This engine version counts no verify calls, or none finished in this range.",
+    Evidence.NONE: "Nothing in this range says how many drafts were accepted.",
+}
+DERIVED = (
+    "Accepted drafts are derived: tokens − requests − verify calls (each cycle gives one bonus token, and prefill makes "
+    "the first token of each request). Drafts accepted past a request's stop are never output, so this can be lower than "
+    "Σ accepted: 40 tokens from 18 calls with 24 accepted drafts give 21. Requests still running are not in it yet."
+)
+REPORTED = "Accepted and proposed drafts are sums of what each finished request reported."
+
+
+def summary(
+    session: Session, state: AppState, server: str, launch: str | None, span: TimeRange
+) -> AcceptanceSummary:
+    """Return the summary over ``span``; raises `NotFound` for an unknown server or launch."""
+    return summary_of_window(session, server, launch, span.window(), span.now_ms, state.stale_after_ms)
+
+
+def trend(
+    session: Session, state: AppState, server: str, launch: str | None, span: TimeRange
+) -> AcceptanceTrend:
+    """Return the trend over ``span``; raises `NotFound` for an unknown server or launch."""
+    return trend_of_window(session, server, launch, span.window())
+
+
+def summary_of_window(
+    session: Session, server: str, choice: str | None, window: Window, now_ms: int, stale_after_ms: int
+) -> AcceptanceSummary:
+    """Return the summary over ``window``; raises `NotFound` for an unknown server or launch."""
+    row = server_by_name(session, server)
+    launches = choose_launches(session, row.id, choice, window.from_ms, window.to_ms)
+    ids = [launch.id for launch in launches]
+    requests = request_sums(session, row.id, ids, window)
+    measured = Measured(window, gather(session, launches, window), requests)
+    context = Context(measured, now_ms, stale_after_ms)
+    found = _summary(context, server, launches[-1] if launches else None, window)
+    histograms = histograms_agree(session, row.id, ids, window) if requests else None
+    found.is_demo = any(launch.is_demo for launch in launches)
+    found.checks = checks(context, found.accept_length, found.engine_reported_rate, histograms)
+    found.verdict = judge(context, found)
+    return found
+
+
+def _summary(context: Context, server: str, launch: Launch | None, window: Window) -> AcceptanceSummary:
+    measured = context.measured
+    return AcceptanceSummary.model_validate(
+        {
+            "server": server,
+            "launch": launch_brief(launch) if launch else None,
+            "from": to_iso(window.from_ms),
+            "to": to_iso(window.to_ms),
+            "is_demo": False,
+            "evidence": measured.evidence,
+            "evidence_note": EVIDENCE_NOTES[measured.evidence],
+            "accept_length": numbers.accept_length(context),
+            "draft_acceptance": numbers.draft_acceptance(context),
+            "engine_reported_rate": engine_rate(context),
+            "num_steps": numbers.depth_number(context, "spec.num_steps"),
+            "num_draft_tokens": numbers.depth_number(context, "spec.num_draft_tokens"),
+            "verify_calls_per_second": numbers.verify_calls_per_second(context),
+            "generated_tokens_per_second": numbers.generated_tokens_per_second(context),
+            "requests_running": numbers.requests_now(context, "requests.running"),
+            "requests_queued": numbers.requests_now(context, "requests.queued"),
+            "counts": counts(measured),
+            "checks": [],
+            "verdict": Verdict(state="unknown", headline="", reasons=[]),
+        }
+    )
+
+
+def engine_rate(context: Context) -> EngineRate:
+    """Return the printed rate of the newest launch that printed one, under its definition."""
+    data, decision = context.measured.rate_launch, context.measured.rate_decision
+    definition = "rate as the engine printed it, weighted by time, over active stretches only"
+    if data is None or decision is None:
+        number = context.number(None, "1", definition, ("spec.engine_accept_rate",))
+        number.note = "no rate was printed in this range (SGLang prints one from the 0.5.8 line on)"
+        return EngineRate(
+            number=number, formula="undetermined", includes_bonus=None, floor=None, strict_equivalent=None
+        )
+    value, n = time_weighted(data.gauge("spec.engine_accept_rate"), data.activity[0])
+    depth = constant_draft_tokens(data)
+    formula = decision.formula
+    state = NumberState.UNDETERMINED if formula is None else None
+    number = context.number(
+        value, "1", definition if formula is None else f"{definition}; {formula}", ("spec.engine_accept_rate",),
+        state=state, n=n, n_unit="buckets", note=decision.reason,
+    )  # fmt: skip
+    with_bonus = formula is Formula.WITH_BONUS
+    return EngineRate(
+        number=number,
+        formula=formula or "undetermined",
+        includes_bonus=None if formula is None else with_bonus,
+        floor=1 / depth if with_bonus and depth else None,
+        strict_equivalent=None if value is None else strict_equivalent(formula, value, depth),
+    )
+
+
+def counts(measured: Measured) -> Counts:
+    """Return the raw counts of the evidence in use, beside the live decode counter."""
+    decoded = [
+        data.counters["tokens.decoded"].total
+        for data in measured.launches
+        if "tokens.decoded" in data.counters
+    ]
+    counted = measured.counters
+    common = {"decoded_tokens": sum(decoded) if decoded else None}
+    if measured.evidence is Evidence.REQUEST_HISTOGRAMS and measured.requests:
+        sums = measured.requests
+        return Counts(
+            accepted_drafts=sums.accepted, accepted_drafts_kind="reported", proposed_drafts=sums.proposed,
+            verify_calls=sums.cycles, generated_tokens=counted.tokens, finished_requests=float(sums.n),
+            explanation=REPORTED, **common,
+        )  # fmt: skip
+    derived = counted.accepted is not None and counted.accepted >= 0
+    return Counts(
+        accepted_drafts=counted.accepted if derived else None,
+        accepted_drafts_kind="derived" if derived else "",
+        proposed_drafts=counted.proposed,
+        verify_calls=_summed(measured, "spec.verify_calls"),
+        generated_tokens=_summed(measured, "tokens.generated"),
+        finished_requests=_summed(measured, "requests.finished"),
+        explanation=DERIVED if derived else "",
+        **common,
+    )
+
+
+def launch_brief(launch: Launch) -> LaunchBrief:
+    """Return a launch in one line."""
+    same = ("id", "key", "reason", "engine", "engine_version", "algorithm", "num_steps", "eagle_topk",
+            "num_draft_tokens", "model", "draft_model", "is_demo")  # fmt: skip
+    return LaunchBrief(
+        first_seen=to_iso(launch.first_seen_ms), last_seen=to_iso(launch.last_seen_ms),
+        **{name: getattr(launch, name) for name in same},
+    )  # fmt: skip
+
+
+def _summed(measured: Measured, metric: str) -> float | None:
+    found = [data.counters[metric].total for data in measured.launches if metric in data.counters]
+    return sum(found) if found else None

@@ -1,0 +1,181 @@
+"""Self-checks, and the verdict in words: calm, with reasons, and silent about what is not known (pure)."""
+
+from __future__ import annotations
+
+from specscope_server.acceptance.measure import Measured
+from specscope_server.acceptance.numbers import Context
+from specscope_server.acceptance.schemas import (
+    AcceptanceSummary,
+    Check,
+    EngineRate,
+    Evidence,
+    Number,
+    NumberState,
+    Verdict,
+)
+from specscope_server.kit.ranks import expected_ranks
+
+DEAD_LENGTH = 1.15
+"""Below this, fewer than 15 % of cycles keep even one draft: the draft and the target do not belong together."""
+WEAK_LENGTH = 1.5
+AGREEMENT = 0.15
+"""Gauges see windows at scrapes, counters see finished requests: they may differ by this share of τ − 1 plus 0.1."""
+
+NO_BASELINE = "Whether it pays is not known: there is no baseline (the same load without speculation)."
+DEAD_DRAFT = (
+    "Check that the draft gets the hidden states it was trained on: the captured layers (aux layer ids), the target "
+    "model it was trained for, and its vocabulary map."
+)
+
+
+def checks(
+    context: Context, length: Number, rate: EngineRate, histograms: tuple[int, int] | None
+) -> list[Check]:
+    """Return every self-check; ``passed`` None = cannot be checked here."""
+    return [
+        _length_check(context.measured, length),
+        _accepted_check(context.measured),
+        _rate_check(context.measured, rate),
+        _ranks_check(context),
+        _agreement_check(context.measured),
+        _histogram_check(histograms),
+    ]
+
+
+def _length_check(measured: Measured, length: Number) -> Check:
+    if measured.evidence is Evidence.NONE:
+        return Check(name="τ ≥ 1", passed=None, message="no accept length in this range")
+    passed = length.value is not None and length.value >= 1 - 1e-9
+    message = f"τ = {length.value:.3f}" if length.value is not None else length.note
+    return Check(name="τ ≥ 1", passed=passed, message=message)
+
+
+def _accepted_check(measured: Measured) -> Check:
+    name = "accepted ≤ proposed"
+    counts = measured.counters
+    if counts.accepted is None or counts.proposed is None:
+        return Check(name=name, passed=None, message="accepted or proposed drafts are not counted here")
+    passed = -1e-9 <= counts.accepted <= counts.proposed + 1e-9
+    return Check(name=name, passed=passed, message=f"{counts.accepted:.0f} of {counts.proposed:.0f} drafts")
+
+
+def _rate_check(measured: Measured, rate: EngineRate) -> Check:
+    name = "engine's rate fits its version's formula"
+    decision = measured.rate_decision
+    if decision is None:
+        return Check(name=name, passed=None, message="this engine printed no rate in this range")
+    if decision.formula is None:
+        return Check(name=name, passed=False if decision.contradicts else None, message=decision.reason)
+    checked = "could not be checked" not in decision.reason
+    return Check(name=name, passed=True if checked else None, message=decision.reason)
+
+
+def _ranks_check(context: Context) -> Check:
+    name = "every expected rank reports"
+    data = context.newest
+    expected = expected_ranks(data.launch.dp_size, None) if data else None
+    if data is None or expected is None:
+        return Check(name=name, passed=None, message="the engine did not say its parallel sizes")
+    message = f"{len(data.ranks)} of {expected} data-parallel ranks"
+    return Check(name=name, passed=len(data.ranks) >= expected, message=message)
+
+
+def _agreement_check(measured: Measured) -> Check:
+    name = "gauges agree with counters"
+    gauge, counter = measured.gauge_length[0], measured.counter_length.value
+    if gauge is None or counter is None:
+        return Check(name=name, passed=None, message="only one of the two is present")
+    if measured.gauge_length[1] < 3 or measured.counters.calls < 200:
+        return Check(name=name, passed=None, message="too few cycles to compare")
+    passed = abs(gauge - counter) <= AGREEMENT * abs(counter - 1) + 0.1
+    return Check(name=name, passed=passed, message=f"τ {gauge:.2f} from gauges, {counter:.2f} from counters")
+
+
+def _histogram_check(histograms: tuple[int, int] | None) -> Check:
+    name = "Σh = verify calls"
+    if histograms is None:
+        return Check(name=name, passed=None, message="no request reported a histogram in this range")
+    agreeing, checked = histograms
+    return Check(
+        name=name, passed=agreeing == checked, message=f"{agreeing} of the newest {checked} requests agree"
+    )
+
+
+def judge(context: Context, summary: AcceptanceSummary) -> Verdict:
+    """Return the verdict for a summary whose numbers and checks are there."""
+    length = summary.accept_length
+    if length.value is None:
+        return _without_length(context, length)
+    reasons = [_how_many(summary), *_cautions(context, summary), NO_BASELINE]
+    if length.state is NumberState.STALE:
+        age = f"{length.age_seconds:.0f}" if length.age_seconds is not None else "?"
+        return Verdict(
+            state="unknown",
+            headline=f"Nothing was read for {age} s; the last known state is shown",
+            reasons=reasons,
+        )
+    if length.state is NumberState.FEW:
+        return Verdict(
+            state="unknown", headline="Too few cycles to say whether speculation works", reasons=reasons
+        )
+    state, headline = _by_length(length.value)
+    if state == "bad":
+        reasons.insert(1, DEAD_DRAFT)
+    if length.state is NumberState.IDLE and state == "ok":
+        return Verdict(
+            state="idle",
+            headline=f"Idle now; when last active, {headline[0].lower()}{headline[1:]}",
+            reasons=reasons,
+        )
+    if state == "ok" and any(check.passed is False for check in summary.checks):
+        state, headline = "warn", f"{headline}, but a self-check fails"
+    return Verdict(state=state, headline=headline, reasons=reasons)
+
+
+def _without_length(context: Context, length: Number) -> Verdict:
+    if length.state is NumberState.UNDETERMINED:
+        return Verdict(
+            state="unknown", headline="The engine's counts contradict each other", reasons=[length.note]
+        )
+    data = context.newest
+    if data is None:
+        reason = "Nothing was read from this server in this range. The Sources page says what fails."
+        return Verdict(state="unknown", headline="No data in this range", reasons=[reason])
+    if data.launch.algorithm is None and data.launch.version_source == "server_info":
+        reason = "The server was launched without --speculative-algorithm."
+        return Verdict(state="unknown", headline="Speculation is off", reasons=[reason])
+    if context.measured.ends_idle:
+        return Verdict(
+            state="idle", headline="Idle: no cycles in this range", reasons=["No request was decoded."]
+        )
+    reason = "The engine prints an accept length only after its first window of decode steps (40 by default)."
+    return Verdict(state="unknown", headline="No accept length yet", reasons=[reason])
+
+
+def _by_length(length: float) -> tuple[str, str]:
+    if length < DEAD_LENGTH:
+        return "bad", "Almost no draft is right"
+    if length < WEAK_LENGTH:
+        return "warn", "Few drafts are right"
+    return "ok", "Speculation works"
+
+
+def _how_many(summary: AcceptanceSummary) -> str:
+    text = f"A cycle emits {summary.accept_length.value:.2f} tokens on average"
+    strict = summary.draft_acceptance.value
+    return f"{text}; {strict:.1%} of the proposed drafts are accepted." if strict is not None else f"{text}."
+
+
+def _cautions(context: Context, summary: AcceptanceSummary) -> list[str]:
+    found = [
+        f"Self-check fails: {check.name} ({check.message})."
+        for check in summary.checks
+        if check.passed is False
+    ]
+    if len(context.measured.launches) > 1:
+        count = len(context.measured.launches)
+        found.append(f"This range mixes {count} launches; choose one to see it alone.")
+    if summary.accept_length.note:
+        note = summary.accept_length.note
+        found.append(f"{note[0].upper()}{note[1:]}.")
+    return found

@@ -1,0 +1,130 @@
+"""Build the web application: no work at import, everything through `create_app`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from sqlalchemy import Engine
+from starlette.middleware.gzip import GZipMiddleware
+
+import specscope_server
+from specscope import __version__
+from specscope_server.kit.clock import Clock, system_clock
+from specscope_server.kit.web import problems
+from specscope_server.kit.web.auth import TokenAuth
+from specscope_server.kit.web.headers import HostCheck, SecurityHeaders
+from specscope_server.kit.web.health import health_router
+from specscope_server.kit.web.login import login_router
+from specscope_server.kit.web.problems import Problem
+from specscope_server.kit.web.state import AppState
+from specscope_server.kit.web.telemetry import RequestTimer, Telemetry
+from specscope_server.settings import Settings
+from specscope_server.startup import prepare_store
+from specscope_server.store import migrate
+from specscope_server.store.engine import create_store_engine
+
+API_PREFIX = "/api/v1"
+DESCRIPTION = (
+    "Watches speculative decoding in production. Times are UTC; `from` and `to` take ISO 8601, epoch milliseconds, "
+    "`now`, `now-6h` or `-30m`; null means not observed, never zero. Errors are RFC 9457 problem documents."
+)
+
+
+def create_app(
+    settings: Settings,
+    *,
+    engine: Engine | None = None,
+    clock: Clock = system_clock,
+    telemetry: Telemetry | None = None,
+    collectors_alive: Callable[[], bool] | None = None,
+) -> FastAPI:
+    """Return the application. ``engine`` None = open ``settings.database`` (and close it at the end)."""
+    store = engine or create_store_engine(settings.database)
+    counters = telemetry or Telemetry()
+    interval_ms = round(settings.scrape_interval_seconds * 1_000)
+    app = FastAPI(
+        title="Specscope",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=_lifespan(settings, owned=engine is None),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=f"{API_PREFIX}/openapi.json",
+    )
+    app.state.specscope = AppState(store, clock, interval_ms, collectors_alive)
+    app.state.settings = settings
+    problems.install(app)
+    _add_layers(app, settings, clock, counters)
+    _add_routes(app, settings, clock, counters)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def _lifespan(settings: Settings, *, owned: bool) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state: AppState = app.state.specscope
+        prepare_store(state.engine, settings)
+        yield
+        if owned:
+            state.engine.dispose()
+
+    return lifespan
+
+
+def _add_layers(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telemetry) -> None:
+    """Add the ASGI layers; the last one added is the outermost."""
+    app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)
+    if settings.token is not None:
+        app.add_middleware(TokenAuth, token=settings.token.get_secret_value(), clock=clock)
+    app.add_middleware(HostCheck, allowed=settings.allowed_hosts)
+    app.add_middleware(RequestTimer, telemetry=telemetry)
+    app.add_middleware(SecurityHeaders)
+
+
+def _add_routes(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telemetry) -> None:
+    token = settings.token.get_secret_value() if settings.token else None
+    app.include_router(login_router(token, clock))
+    app.include_router(telemetry.router())
+    app.include_router(health_router(lambda state: migrate.is_current(state.engine)))
+    for name, router in domain_routers():
+        app.include_router(router, prefix="" if name == "pages" else API_PREFIX)
+
+
+def domain_routers() -> list[tuple[str, APIRouter]]:
+    """Return (domain, router) for each domain folder that has an ``endpoints.py`` with a ``router``.
+
+    A new domain is found by its folder; pages stand at the root, everything else under the API's prefix.
+    """
+    found = []
+    for module in sorted(pkgutil.iter_modules(specscope_server.__path__), key=lambda entry: entry.name):
+        if not module.ispkg:
+            continue
+        package = importlib.import_module(f"specscope_server.{module.name}")
+        if any(inner.name == "endpoints" for inner in pkgutil.iter_modules(package.__path__)):
+            router = importlib.import_module(f"specscope_server.{module.name}.endpoints").router
+            assert isinstance(router, APIRouter), f"{module.name}.endpoints.router is not a router"
+            found.append((module.name, router))
+    return found
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+        )
+        components = schema.setdefault("components", {}).setdefault("schemas", {})
+        problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        components.update(problem.pop("$defs", {}))
+        components["Problem"] = problem
+        app.openapi_schema = schema
+    return app.openapi_schema

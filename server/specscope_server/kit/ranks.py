@@ -1,0 +1,53 @@
+"""Which label sets are mirrors of each other, and how many ranks report (pure).
+
+Facts: every tensor-parallel rank of one data-parallel group runs the same requests, so its series mirror those of
+the group's first rank; adding them up would count each token tp_size times. Each data-parallel group has its own
+requests: those add up. ``dp_rank`` is absent without data parallelism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+MIRROR_LABELS = frozenset({"tp_rank", "pp_rank", "moe_ep_rank", "attn_tp_rank", "attn_cp_rank", "pid"})
+RANK_LABELS = MIRROR_LABELS | {"dp_rank"}
+
+
+def rank_number(labels: Mapping[str, str], name: str) -> int:
+    """Return the number of a rank label; an absent one (or text that is no number) counts as 0."""
+    text = labels.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def mirror_group(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the labels that tell apart what is not a mirror: all but those of ranks inside a group."""
+    return tuple(sorted((name, value) for name, value in labels.items() if name not in MIRROR_LABELS))
+
+
+def leaders(series: Iterable[tuple[Key, Mapping[str, str]]]) -> list[Key]:
+    """Return, of each group of mirrors, the one with the lowest (pp_rank, tp_rank); in the order given.
+
+    ``series``: (key, labels) of one metric of one launch.
+    """
+    best: dict[Hashable, tuple[tuple[int, int], Key]] = {}
+    for key, labels in series:
+        place = (rank_number(labels, "pp_rank"), rank_number(labels, "tp_rank"))
+        group = mirror_group(labels)
+        if group not in best or place < best[group][0]:
+            best[group] = (place, key)
+    return [key for _, key in best.values()]
+
+
+def reporting_ranks(label_sets: Sequence[Mapping[str, str]]) -> int:
+    """Return how many groups (dp_rank, pp_rank) have reported."""
+    return len({(rank_number(labels, "dp_rank"), rank_number(labels, "pp_rank")) for labels in label_sets})
+
+
+def expected_ranks(dp_size: int | None, pp_size: int | None) -> int | None:
+    """Return how many groups should report; None when the engine did not say its sizes."""
+    if dp_size is None and pp_size is None:
+        return None
+    return (dp_size or 1) * (pp_size or 1)

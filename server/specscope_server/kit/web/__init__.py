@@ -1,0 +1,1 @@
+"""What every endpoint shares: parameters, formats, problems, caching, security. No domain is known here."""

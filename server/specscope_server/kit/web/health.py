@@ -1,0 +1,57 @@
+"""GET /healthz (the process answers) and GET /readyz (the store answers, is migrated, collectors are alive)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request, Response
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from specscope_server.kit.web.formats import dump_json
+from specscope_server.kit.web.openapi import answers
+from specscope_server.kit.web.state import AppState, get_state
+
+log = structlog.get_logger(__name__)
+_READY = {"ready": True, "checks": {"store": "ok", "migrated": "ok", "collectors": "ok"}}
+
+
+def health_router(is_current: Callable[[AppState], bool]) -> APIRouter:
+    """Return the two routes; ``is_current`` tells whether the store's tables are up to date."""
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz", summary="Is the process alive", responses=answers({"alive": True}))
+    def healthz() -> dict[str, bool]:
+        """Answers as long as the process can answer at all; needs no token."""
+        return {"alive": True}
+
+    @router.get("/readyz", summary="Is the server ready", responses=answers(_READY))
+    def readyz(request: Request) -> Response:
+        """200 when the store answers and is migrated and the collectors run, else 503 with what is wrong; no token."""
+        checks = readiness(get_state(request), is_current)
+        ready = all(outcome == "ok" for outcome in checks.values())
+        body: dict[str, Any] = {"ready": ready, "checks": checks}
+        return Response(
+            dump_json(body), 200 if ready else 503, {"Cache-Control": "no-store"}, "application/json"
+        )
+
+    return router
+
+
+def readiness(state: AppState, is_current: Callable[[AppState], bool]) -> dict[str, str]:
+    """Return check → ``ok`` or what is wrong. Nothing of the store's address or error text is shown."""
+    checks = {"store": "ok", "migrated": "ok", "collectors": "ok"}
+    try:
+        with state.engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+        if not is_current(state):
+            checks["migrated"] = "the tables are not at this version's revision; run specscope db upgrade"
+    except SQLAlchemyError as error:
+        log.warning("store_unreachable", reason=type(error).__name__)
+        checks["store"] = "the database does not answer"
+        checks["migrated"] = "unknown: the database does not answer"
+    if state.collectors_alive is not None and not state.collectors_alive():
+        checks["collectors"] = "the collectors of this process have stopped; restart it and see its log"
+    return checks

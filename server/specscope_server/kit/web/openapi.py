@@ -1,0 +1,44 @@
+"""Describe answers in OpenAPI: an example for each, and every error that the endpoint can give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specscope_server.kit.web.problems import MEDIA_TYPE
+
+_ERRORS = {
+    401: ("Unauthorized", "a token is needed; send Authorization: Bearer TOKEN"),
+    404: ("Not found", "there is no server 'gpu1'; see /api/v1/servers"),
+    422: ("Invalid input", "from='yesterday' is not a time; write ISO 8601, now-6h or -30m"),
+    503: ("Unavailable", "the database did not answer; try again, and see /readyz"),
+}
+
+
+def answers(
+    example: Any, *errors: int, csv: str | None = None, media_type: str = "application/json"
+) -> dict[int | str, dict[str, Any]]:
+    """Return FastAPI's ``responses``: the good answer with an example, and problem documents for ``errors``.
+
+    401 and 503 are possible everywhere and always added.
+    """
+    content: dict[str, Any] = {media_type: {"example": example}}
+    if csv is not None:
+        content["text/csv"] = {"example": csv, "schema": {"type": "string"}}
+        content["application/x-ndjson"] = {"schema": {"type": "string"}}
+    documented: dict[int | str, dict[str, Any]] = {200: {"description": "The answer", "content": content}}
+    for status in sorted({*errors, 401, 503}):
+        documented[status] = _problem(status)
+    return documented
+
+
+def _problem(status: int) -> dict[str, Any]:
+    title, detail = _ERRORS[status]
+    example = {
+        "type": f"urn:specscope:problem:{title.lower().replace(' ', '-')}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": "/api/v1/…",
+    }
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": title, "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}

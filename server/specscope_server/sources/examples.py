@@ -1,0 +1,36 @@
+"""Examples shown in the API description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SOURCE: dict[str, Any] = {
+    "server": "gpu1:30000",
+    "source": "sglang_metrics",
+    "state": "disabled",
+    "since": "2026-03-01T11:58:00.000Z",
+    "time": "2026-03-01T12:00:00.000Z",
+    "age_seconds": 1.2,
+    "last_good": None,
+    "url": "http://gpu1:30000/metrics",
+    "http_status": 404,
+    "duration_seconds": 0.004,
+    "body_bytes": 22,
+    "series": None,
+    "refused": 0,
+    "detail": "http://gpu1:30000/metrics answers 404",
+    "remedy": "start SGLang with --enable-metrics",
+    "missing": {},
+}
+SOURCES: dict[str, Any] = {
+    "servers": [
+        {
+            "server": "gpu1:30000",
+            "base_url": "http://gpu1:30000",
+            "state": "partial",
+            "is_demo": False,
+            "ranks": {"reporting": 0, "expected": 1, "note": ""},
+            "sources": [SOURCE],
+        }
+    ]
+}
