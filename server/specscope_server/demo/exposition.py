@@ -13,7 +13,6 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from specscope_server.demo.histograms import Histogram
-from specscope_server.demo.story import LaunchPlan
 from specscope_server.demo.telemetry import Telemetry
 
 Labels: TypeAlias = dict[str, str]
@@ -27,7 +26,6 @@ class Snapshot:
     """What `Family` rows are drawn from: one launch at one moment."""
 
     model_name: str
-    plan: LaunchPlan
     telemetry: Telemetry
     constants: dict[str, float]
     """Gauges that hold since start, by SGLang's name without prefix."""

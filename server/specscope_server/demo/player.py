@@ -60,7 +60,7 @@ class Player:
 
     def startup(self, launch: Launch) -> dict[str, float]:
         """Return startup times of a launch (seconds by phase)."""
-        rng = self._launch_random(launch)
+        rng = self._identity(launch, "startup")
         load, kv = rng.uniform(180, 260), rng.uniform(2, 4)
         scheduler = load + kv + rng.uniform(60, 90)
         return {
@@ -72,13 +72,14 @@ class Player:
 
     def random_seed(self, launch: Launch) -> int:
         """Return the engine's own random seed, new for each launch."""
-        return random.Random(f"{self.seed}/{launch.index}/seed").randrange(10**9)  # noqa: S311
+        return self._identity(launch, "seed").randrange(10**9)
 
-    def _launch_random(self, launch: Launch) -> random.Random:
-        return random.Random(f"{self.seed}/{launch.index}/startup")  # noqa: S311
+    def _identity(self, launch: Launch, what: str) -> random.Random:
+        """Return the source of what tells one process start from every other, in any run."""
+        return random.Random(f"{self.seed}/{self.started_ms}/{launch.index}/{what}")  # noqa: S311
 
-    def metrics(self, scheduler: Scheduler) -> str:
-        """Return the body of ``/metrics``."""
+    def snapshot(self, scheduler: Scheduler) -> Snapshot:
+        """Return what the metrics are drawn from."""
         launch = scheduler.launch
         startup = {f"startup_{phase}": seconds for phase, seconds in self.startup(launch).items()}
         constants = {
@@ -90,12 +91,9 @@ class Player:
             "context_len": CONTEXT_LENGTH,
         }
         active = len(scheduler.running) + len(scheduler.waiting)
-        snapshot = Snapshot(
-            self.model_name,
-            launch.plan,
-            scheduler.telemetry,
-            constants | startup,
-            active,
-            self.process_id(launch),
-        )
-        return render(self.version.families, snapshot)
+        pid = self.process_id(launch)
+        return Snapshot(self.model_name, scheduler.telemetry, constants | startup, active, pid)
+
+    def metrics(self, scheduler: Scheduler) -> str:
+        """Return the body of ``/metrics``."""
+        return render(self.version.families, self.snapshot(scheduler))

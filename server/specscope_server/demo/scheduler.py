@@ -114,7 +114,7 @@ class Scheduler:
         rng = self._arrivals
         prompt = 1 + min(16000, int(rng.lognormvariate(6.8, 0.8)))
         cached = int((prompt - 1) * rng.betavariate(1.2, 1.8))
-        output = 8 + min(4000, int(rng.lognormvariate(5.5, 0.7)))
+        output = 8 + min(500, int(rng.lognormvariate(5.0, 0.6)))
         return Request(at_ms, prompt, cached, output, rng.random() < 0.7)
 
     def _begin_prefill(self) -> Step:

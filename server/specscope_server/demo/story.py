@@ -19,7 +19,7 @@ RESTART_SECONDS = 90.0
 """How long the engine is away when a phase starts a new launch (story seconds)."""
 LOAD_CYCLE_SECONDS = 4 * 3600.0
 """The load curve of a day, squeezed into four story hours."""
-MAX_RATE = 1.0
+MAX_RATE = 2.0
 """No load asks for more requests per second (of the clock) than this."""
 
 RIGHT_LAYERS, WRONG_LAYERS = (2, 30, 58), (-1, 2, 30)
@@ -76,21 +76,21 @@ PHASES = (
     Phase(
         "dead draft",
         20 * MINUTE,
-        Load(rate=0.2),
+        Load(rate=0.4),
         LaunchPlan(CycleModel(5, DEAD, network_tuned=False), WRONG_LAYERS),
     ),
-    Phase("idle", 8 * MINUTE, Load()),
+    Phase("idle", 14 * MINUTE, Load()),
     Phase(
-        "right layers", 22 * MINUTE, Load(rate=0.3), LaunchPlan(CycleModel(5, HEALTHY, network_tuned=False))
+        "right layers", 22 * MINUTE, Load(rate=0.7), LaunchPlan(CycleModel(5, HEALTHY, network_tuned=False))
     ),
-    Phase("network tuned", 20 * MINUTE, Load(rate=0.3), LaunchPlan(CycleModel(5))),
+    Phase("network tuned", 20 * MINUTE, Load(rate=0.7), LaunchPlan(CycleModel(5))),
     _sweep(5),
     _sweep(4),
     _sweep(3),
     _sweep(1),
     _sweep(0),
-    _sweep(2),
-    Phase("calm", math.inf, Load(rate=0.9, daily=True)),
+    _sweep(2, minutes=20),
+    Phase("calm", math.inf, Load(rate=1.8, daily=True)),
 )
 
 

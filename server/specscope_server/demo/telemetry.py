@@ -25,6 +25,17 @@ IDLE_REFRESH_SECONDS = 30.0
 STREAMING, AT_ONCE = "true", "false"
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What versions of the engine count or show differently."""
+
+    rate_counts_bonus: bool
+    """Whether the printed rate is τ/D instead of Σd / Σproposed."""
+    decode_clears_hit_rate: bool
+    idle_is_shown_at_once: bool
+    queue_bounds: tuple[float, ...]
+
+
 @dataclass(slots=True)
 class Window:
     """Decode steps since the last log tick."""
@@ -50,10 +61,7 @@ class Telemetry:
 
     began_ms: float
     num_steps: int
-    rate_counts_bonus: bool
-    """Whether the printed rate is τ/D (0.5.8) instead of Σd / Σproposed (0.5.23)."""
-    idle_is_shown_at_once: bool
-    queue_bounds: tuple[float, ...] = bounds.QUEUE
+    rules: Rules
 
     gauges: dict[str, float] = field(default_factory=dict)
     realtime_tokens: Counter[str] = field(default_factory=Counter)
@@ -63,7 +71,7 @@ class Telemetry:
     cached_tokens: int = 0
     verify_calls: int = 0
     accepted_delivered: int = 0
-    """Accepted drafts that reached a client, of finished requests. Not exposed: proves that counters add up."""
+    """Accepted drafts of finished requests that reached a client. Not exposed; shows that counters add up."""
     decode_steps: int = 0
     prefill_batches: int = 0
     forward_ms: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -81,7 +89,7 @@ class Telemetry:
     def __post_init__(self) -> None:
         """Open the first window."""
         self.window, self.lifetime = Window(self.began_ms), Window(self.began_ms)
-        self.queue = Histogram(self.queue_bounds)
+        self.queue = Histogram(self.rules.queue_bounds)
 
     def decode_step(self, cycle: Cycle, accepted: list[int]) -> None:
         """Count one step; ``accepted`` holds d of each request of the batch."""
@@ -126,8 +134,8 @@ class Telemetry:
         self.gauges["fwd_occupancy"] = 100 * window.device_ms / wall_ms
         if self.num_steps:
             self._publish_acceptance(window)
-        if self.rate_counts_bonus:
-            self.gauges["cache_hit_rate"] = 0.0  # 0.5.8 clears it at each decode tick
+        if self.rules.decode_clears_hit_rate:
+            self.gauges["cache_hit_rate"] = 0.0
         self.window, self.last_decode_ms = Window(now_ms), now_ms
         return True
 
@@ -135,7 +143,7 @@ class Telemetry:
         self.lifetime.request_steps += window.request_steps
         self.lifetime.accepted += window.accepted
         self.gauges["spec_accept_length"] = window.tokens / window.request_steps
-        if self.rate_counts_bonus:
+        if self.rules.rate_counts_bonus:
             rate = window.tokens / (window.request_steps * (self.num_steps + 1))
         else:
             rate = window.accepted / (window.request_steps * self.num_steps)
@@ -150,7 +158,7 @@ class Telemetry:
         """Count idle time up to ``now_ms`` and refresh the gauges as late as the engine does."""
         self.stage_ms["idle"] += spent_ms
         long = now_ms - max(self.last_decode_ms, self.began_ms) > IDLE_REFRESH_SECONDS * 1000
-        if long or self.idle_is_shown_at_once:
+        if long or self.rules.idle_is_shown_at_once:
             self.batch_gauges(0, 0, 0)
         if long:
             self.gauges |= {"gen_throughput": 0.0, "fwd_occupancy": math.nan}

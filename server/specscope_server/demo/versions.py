@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specscope_server.demo import families_0_5_8, families_0_5_23, histograms
+from specscope_server.demo import families_0_5_8, families_0_5_23
 from specscope_server.demo.exposition import Family
+from specscope_server.demo.histograms import QUEUE, QUEUE_OLD
 from specscope_server.demo.story import Launch
-from specscope_server.demo.telemetry import Telemetry
+from specscope_server.demo.telemetry import Rules, Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,26 +17,24 @@ class EngineVersion:
 
     name: str
     families: tuple[Family, ...]
-    rate_counts_bonus: bool
-    idle_is_shown_at_once: bool
-    queue_bounds: tuple[float, ...]
+    rules: Rules
 
     def telemetry(self, launch: Launch) -> Telemetry:
         """Return the counters of a launch that has just come up."""
-        return Telemetry(
-            launch.up_ms,
-            launch.plan.model.num_steps,
-            self.rate_counts_bonus,
-            self.idle_is_shown_at_once,
-            self.queue_bounds,
-        )
+        return Telemetry(launch.up_ms, launch.plan.model.num_steps, self.rules)
 
 
+OLD_RULES = Rules(
+    rate_counts_bonus=True, decode_clears_hit_rate=True, idle_is_shown_at_once=False, queue_bounds=QUEUE_OLD
+)
+NEW_RULES = Rules(
+    rate_counts_bonus=False, decode_clears_hit_rate=False, idle_is_shown_at_once=True, queue_bounds=QUEUE
+)
 VERSIONS = {
     version.name: version
     for version in (
-        EngineVersion("0.5.8", families_0_5_8.FAMILIES, True, False, histograms.QUEUE_OLD),
-        EngineVersion("0.5.23", families_0_5_23.FAMILIES, False, True, histograms.QUEUE),
+        EngineVersion("0.5.8", families_0_5_8.FAMILIES, OLD_RULES),
+        EngineVersion("0.5.23", families_0_5_23.FAMILIES, NEW_RULES),
     )
 }
 """Version → how it answers."""
