@@ -218,5 +218,6 @@ def _finish(figure: Figure, trend: AcceptanceTrend, theme: Theme, words: Words) 
     add_markers(layout, [Marker(epoch_ms(launch.time), launch.label) for launch in trend.launches], theme)
     if trend.is_demo:
         add_watermark(layout, theme)
+    layout["showlegend"] = len(figure["data"]) > 1 or any(shape.get("showlegend") for shape in layout["shapes"])
     describe(figure, words, trend.is_demo)
     return figure

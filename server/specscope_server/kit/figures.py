@@ -121,21 +121,13 @@ def time_layout(theme: Theme, from_ms: float, to_ms: float) -> dict[str, Any]:
         "font": {"family": FONT, "size": 12, "color": theme.ink_soft},
         "paper_bgcolor": theme.paper,
         "plot_bgcolor": theme.paper,
-        "margin": {"l": 52, "r": 16, "t": 28, "b": 40},
+        "margin": {"l": 52, "r": 16, "t": 28, "b": 66},
         "height": 260,
         "autosize": True,
         "hovermode": "x unified",
         "hoverlabel": {"bgcolor": theme.paper, "bordercolor": theme.line, "font": {"color": theme.ink}},
         "showlegend": True,
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": -0.18,
-            "yanchor": "top",
-            "itemclick": False,
-            "itemdoubleclick": False,
-        },
+        "legend": _LEGEND,
         "dragmode": "zoom",
         "xaxis": {
             "type": "date",
@@ -159,6 +151,16 @@ def time_layout(theme: Theme, from_ms: float, to_ms: float) -> dict[str, Any]:
     }
 
 
+_LEGEND = {
+    "orientation": "h",
+    "x": 0,
+    "xanchor": "left",
+    "y": -0.26,
+    "yanchor": "top",
+    "bgcolor": "rgba(0,0,0,0)",
+    "itemclick": False,
+    "itemdoubleclick": False,
+}
 _TICK_FORMATS = [
     {"dtickrange": [None, 60_000], "value": "%H:%M:%S"},
     {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%-d %b"},

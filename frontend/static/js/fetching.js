@@ -1,0 +1,40 @@
+// Fetch with one kind of error, that can say whether the server is there at all.
+
+const TIMEOUT_MS = 15_000;
+
+export class FetchError extends Error {
+  /** status 0 = no answer. */
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+
+  /** True when the trouble is the server's or the connection's, not the question's. */
+  get isServerDown() {
+    return this.status === 0 || this.status >= 500 || this.status === 401;
+  }
+}
+
+/** Return a good response; throw FetchError otherwise. An abort by `signal` passes through as AbortError. */
+export async function get(url, signal) {
+  const patience = AbortSignal.timeout(TIMEOUT_MS);
+  let response;
+  try {
+    response = await fetch(url, { signal: AbortSignal.any([signal, patience]), redirect: "manual" });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new FetchError(patience.aborted ? "no answer within 15 s" : "no connection", 0);
+  }
+  if (response.ok) return response;
+  if (response.type === "opaqueredirect") throw new FetchError("the session has ended", 401);
+  throw new FetchError(await reason(response), response.status);
+}
+
+async function reason(response) {
+  try {
+    const problem = await response.json();
+    return problem.detail || problem.title || `HTTP ${response.status}`;
+  } catch {
+    return `HTTP ${response.status}`;
+  }
+}

@@ -1,0 +1,32 @@
+// Adapts a figure of the API to its place on a page. Pure functions on plain objects.
+
+/** Return the layout for a panel: its title and unit stand in the page (where they wrap), not in the drawing. */
+export function panelLayout(layout, height) {
+  const { title, ...rest } = layout;
+  const yaxis = { ...rest.yaxis };
+  delete yaxis.title;
+  const bottom = rest.showlegend ? 66 : 40;
+  return { ...rest, yaxis, height, margin: { l: 44, r: 12, t: 22, b: bottom } };
+}
+
+/** True when no trace has a finite value: nothing was measured in this range. */
+export function isEmptyFigure(data) {
+  return !data.some((trace) => values(trace.y).some(Number.isFinite));
+}
+
+/** Return the numbers of an array or of a typed array in base64 (little-endian float64). */
+export function values(y) {
+  if (Array.isArray(y)) return y;
+  if (!y || typeof y.bdata !== "string") return [];
+  const bytes = Uint8Array.from(atob(y.bdata), (character) => character.charCodeAt(0));
+  return Array.from(new Float64Array(bytes.buffer));
+}
+
+/** One sentence for those who cannot see the chart: the newest finite value of each line. */
+export function describeFigure(title, data) {
+  const parts = data.map((trace) => {
+    const last = values(trace.y).filter(Number.isFinite).at(-1);
+    return last === undefined ? `${trace.name}: no data` : `${trace.name}: newest ${Number(last.toPrecision(4))}`;
+  });
+  return `${title}. ${parts.join("; ")}.`;
+}

@@ -1,0 +1,36 @@
+// Swaps the parts of a page that the server renders, without losing what the reader has opened or focused.
+
+import { get } from "./fetching.js";
+import { state } from "./state.js";
+
+const FOCUSABLE = "a, button, summary, select, input";
+let request = null;
+
+/** Fetch all live parts for the present state and put each in place of the old one. */
+export async function refreshParts(root) {
+  request?.abort();
+  request = new AbortController();
+  const { signal } = request;
+  const response = await get(`${root.dataset.fragment}?${new URLSearchParams(state())}`, signal);
+  const incoming = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (signal.aborted) return;
+  for (const part of root.querySelectorAll("[data-live]")) {
+    const fresh = incoming.querySelector(`[data-live="${part.dataset.live}"]`);
+    if (fresh && fresh.innerHTML !== part.dataset.received) swap(part, fresh);
+  }
+}
+
+function swap(part, fresh) {
+  const html = fresh.innerHTML;
+  const open = [...part.querySelectorAll("details")].map((each) => each.open);
+  const scrolled = [...part.querySelectorAll(".launches, .table-scroll")].map((each) => [each.scrollTop, each.scrollLeft]);
+  const focused = [...part.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  part.replaceChildren(...fresh.childNodes);
+  part.dataset.received = html;
+  const details = [...part.querySelectorAll("details")];
+  if (details.length === open.length) details.forEach((each, index) => { each.open = open[index]; });
+  [...part.querySelectorAll(".launches, .table-scroll")].forEach((each, index) => {
+    if (scrolled[index]) each.scrollTo(scrolled[index][1], scrolled[index][0]);
+  });
+  if (focused >= 0) part.querySelectorAll(FOCUSABLE)[focused]?.focus({ preventScroll: true });
+}

@@ -1,0 +1,1 @@
+"""Figures over HTTP: the same pictures for the browser, for notebooks and for files."""

@@ -1,0 +1,56 @@
+"""A figure as a file: exactly what is drawn, as CSV or as a page that stands alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+from specscope_server.kit.figures import Figure, decode_floats
+from specscope_server.kit.web.formats import dump_json, to_csv
+
+CSV_COLUMNS = ("line", "time", "value")
+
+
+def figure_csv(figure: Figure) -> bytes:
+    """Return one row per line and point: line, UTC time, value; an empty value is a gap."""
+    return to_csv(CSV_COLUMNS, _rows(figure))
+
+
+def _rows(figure: Figure) -> Iterator[dict[str, Any]]:
+    for trace in figure["data"]:
+        for time_ms, value in zip(decode_floats(trace["x"]), decode_floats(trace["y"]), strict=True):
+            moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+            time = f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+            yield {"line": trace["name"], "time": time, "value": None if math.isnan(value) else value}
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title></head>
+<body style="margin:0;background:{background}">
+<div id="figure" style="width:100%;height:100vh"></div>
+<script>{library}</script>
+<script>
+const figure = {figure};
+figure.layout.height = undefined;
+Plotly.newPlot("figure", figure.data, figure.layout, {{responsive: true, displaylogo: false}});
+</script>
+</body>
+</html>
+"""
+
+
+def figure_html(figure: Figure, library: str) -> bytes:
+    """Return a page that needs no network; ``library`` is the text of plotly.js. To be saved, not to be served inline."""
+    layout = {**figure["layout"], "margin": {"l": 64, "r": 24, "t": 96, "b": 64}}
+    text = dump_json({"data": figure["data"], "layout": layout}).decode()
+    page = _PAGE.format(
+        title=escape(layout["meta"]["title"]),
+        background=layout["paper_bgcolor"],
+        library=library.replace("</script", "<\\/script"),
+        figure=text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),
+    )
+    return page.encode()

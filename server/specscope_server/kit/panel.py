@@ -1,0 +1,32 @@
+"""What a domain offers to be drawn: it lists its `Panel`s as ``PANELS`` in its ``panels.py``, and they are served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from specscope_server.kit.figures import Figure, Words
+from specscope_server.kit.figures_theme import Theme
+from specscope_server.kit.web.params import TimeRange
+from specscope_server.kit.web.state import AppState
+
+
+@dataclass(frozen=True, slots=True)
+class PanelQuery:
+    """What is asked for. Times and step stand in ``range``."""
+
+    server: str
+    launch: str | None
+    range: TimeRange
+    state: AppState
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One figure that can be asked for by name."""
+
+    words: Words
+    draw: Callable[[Session, PanelQuery, Theme], Figure]
+    """Raises `NotFound` or `InvalidInput` for a server, launch or range that cannot be shown."""

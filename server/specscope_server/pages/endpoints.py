@@ -1,0 +1,94 @@
+"""Pages for people: each is rendered whole on the server, and its live part can be fetched alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from specscope_server.acceptance import figures
+from specscope_server.kit.web.state import AppState, Db, State
+from specscope_server.pages import assets, data, patterns
+from specscope_server.pages.glossary import GROUPS
+from specscope_server.pages.page import Page, clean_query
+from specscope_server.pages.templates import render
+from specscope_server.sources import figures as source_figures
+
+router = APIRouter(include_in_schema=False)
+router.include_router(assets.router)
+
+OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
+ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
+SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
+GLOSSARY = Page("/glossary", "Glossary", has_range=False)
+PATTERNS = Page("/patterns", "Patterns")
+LOGIN = Page("/login", "Log in", has_range=False)
+
+Content = dict[str, Any]
+Build = Callable[[Request, Db, AppState], Content]
+
+
+def _overview(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, OVERVIEW, all_servers=True)
+    charts = [figures.ACCEPT_LENGTH, figures.DRAFT_ACCEPTANCE, figures.THROUGHPUT, figures.LOAD]
+    return {"page": page, "charts": charts if page.server else [], **data.overview(db, state, page)}
+
+
+def _acceptance(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, ACCEPTANCE, all_servers=False)
+    charts = [figures.ACCEPT_LENGTH, figures.DRAFT_ACCEPTANCE, figures.ENGINE_RATE, figures.THROUGHPUT]
+    content = data.acceptance_of(db, state, page)
+    return {"page": page, "charts": charts, "launches": data.launches_of(db, page), **content}
+
+
+def _sources(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, SOURCES, all_servers=True)
+    return {"page": page, "charts": list(source_figures.WORDS) if page.server else [], **data.sources_of(db, state, page)}
+
+
+def _page(parts: tuple[str, ...], fragment: bool, content: Content) -> Response:
+    """A fragment is always 200: what went wrong is its content. A page says so in its status."""
+    if fragment:
+        return render("fragment.html", parts=parts, **content)
+    problem = content["problem"]
+    return render("live.html", problem.status if problem else 200, parts=parts, **content)
+
+
+def _add(page: Page, build: Build, *parts: str) -> None:
+    """Serve a page, and beside it a fragment with only its live parts (names of templates)."""
+
+    def whole(request: Request, db: Db, state: State) -> Response:
+        return _page(parts, False, build(request, db, state))
+
+    def fragment(request: Request, db: Db, state: State) -> Response:
+        return _page(parts, True, build(request, db, state))
+
+    router.add_api_route(page.path, whole, methods=["GET"], name=f"page {page.title}")
+    router.add_api_route(page.fragment, fragment, methods=["GET"], name=f"parts of {page.title}")
+
+
+_add(OVERVIEW, _overview, "overview_part")
+_add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
+_add(SOURCES, _sources, "sources_part")
+
+
+@router.get("/glossary")
+def glossary(request: Request) -> Response:
+    """Explain the words and formulas."""
+    return render("glossary.html", page=Page("/glossary", "Glossary", clean_query(request.query_params), has_range=False), groups=GROUPS)
+
+
+@router.get("/patterns")
+def patterns_page(request: Request) -> Response:
+    """Show every component with made-up content, for those who work on the pages."""
+    page = Page("/patterns", "Patterns", clean_query(request.query_params), servers=("gpu1:30000", "gpu2:30000"), server="gpu1:30000")
+    return render("patterns.html", page=page, **patterns.content())
+
+
+@router.get("/login")
+def login(request: Request) -> Response:
+    """Ask for the token; the form is handled where sessions are made."""
+    query = request.query_params
+    page = Page("/login", "Log in", clean_query(query), has_range=False)
+    return render("login.html", page=page, next=query.get("next", "/"), failed="failed" in query)

@@ -1,0 +1,136 @@
+"""Verdicts, self-checks, sources and launches as the pages show them (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specscope_server.acceptance.schemas import AcceptanceSummary, Check, Counts, Verdict
+from specscope_server.kit.health import Overall
+from specscope_server.pages.wording import MISSING, count_text
+from specscope_server.servers.schemas import ConfigChange, LaunchDiff, LaunchItem
+from specscope_server.sources.schemas import ServerSources, SourceItem
+
+KINDS = ("ok", "warn", "bad", "idle", "unknown")
+"""Shapes that a state may take."""
+
+SOURCE_STATES: dict[str, tuple[str, str]] = {
+    "ok": ("ok", "reading"),
+    "partial": ("warn", "reading, with parts missing"),
+    "unreachable": ("bad", "unreachable"),
+    "timeout": ("bad", "timed out"),
+    "tls_error": ("bad", "TLS error"),
+    "unauthorized": ("bad", "key refused"),
+    "disabled": ("warn", "switched off"),
+    "http_error": ("bad", "HTTP error"),
+    "not_this_engine": ("bad", "not this engine"),
+    "invalid": ("bad", "answer not readable"),
+    "too_large": ("bad", "answer too large"),
+}
+OVERALL_STATES: dict[str, tuple[str, str]] = {
+    Overall.OK: ("ok", "all sources read"),
+    Overall.PARTIAL: ("warn", "read in part"),
+    Overall.STALE: ("warn", "nothing read lately"),
+    Overall.FAILING: ("bad", "no source can be read"),
+    Overall.UNKNOWN: ("unknown", "waiting for the first scrape"),
+}
+"""State → (kind of the shape, words)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictView:
+    """A verdict with the kind of its shape."""
+
+    kind: str
+    headline: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """A self-check with the kind of its shape."""
+
+    kind: str
+    name: str
+    words: str
+    message: str
+
+
+def verdict_view(verdict: Verdict) -> VerdictView:
+    """Return the verdict; a state that this page does not know is shown as unknown."""
+    kind = verdict.state if verdict.state in KINDS else "unknown"
+    return VerdictView(kind, verdict.headline, tuple(verdict.reasons))
+
+
+def check_views(checks: Sequence[Check]) -> list[CheckView]:
+    """Return the self-checks as badges."""
+    states = {True: ("ok", "holds"), False: ("bad", "violated"), None: ("unknown", "cannot be checked")}
+    return [CheckView(states[check.passed][0], check.name, states[check.passed][1], check.message) for check in checks]
+
+
+def source_state(source: SourceItem) -> tuple[str, str]:
+    """Return (kind, words) of one source."""
+    return SOURCE_STATES.get(source.state, ("unknown", source.state))
+
+
+def server_state(server: ServerSources) -> tuple[str, str]:
+    """Return (kind, words) of a server as a whole."""
+    return OVERALL_STATES.get(server.state, ("unknown", server.state))
+
+
+def ranks_text(server: ServerSources) -> str:
+    """Return "8 of 8" rank groups; without an expectation just the count."""
+    ranks = server.ranks
+    return f"{ranks.reporting} of {MISSING if ranks.expected is None else ranks.expected}"
+
+
+def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
+    """Return (name, count, meaning) for the table of raw counts."""
+    kind = {"reported": "reported by requests", "derived": "derived: tokens − requests − verify calls"}
+    return [
+        ("Accepted drafts", count_text(counts.accepted_drafts), kind.get(counts.accepted_drafts_kind, "not counted")),
+        ("Proposed drafts", count_text(counts.proposed_drafts), "verify calls × drafts proposed in each"),
+        ("Verify calls", count_text(counts.verify_calls), "one per request and cycle, of finished requests"),
+        ("Generated tokens", count_text(counts.generated_tokens), "of finished requests, the one from prefill included"),
+        ("Finished requests", count_text(counts.finished_requests), ""),
+        ("Decoded tokens", count_text(counts.decoded_tokens), "live counter, unfinished requests included"),
+    ]
+
+
+def launch_title(launch: LaunchItem) -> str:
+    """Return a launch in a few words: engine, algorithm, depth."""
+    parts = [f"{launch.engine} {launch.engine_version or 'of unknown version'}", launch.algorithm or "no speculation"]
+    if launch.num_steps is not None:
+        parts.append(f"K = {launch.num_steps}")
+    if launch.num_draft_tokens is not None:
+        parts.append(f"D = {launch.num_draft_tokens}")
+    return " · ".join(parts)
+
+
+def diff_rows(diff: LaunchDiff) -> list[tuple[str, str, str]]:
+    """Return (key, before, after) of everything that differs from the launch before."""
+    changes: list[ConfigChange] = [*diff.changed, *diff.added, *diff.removed]
+    return [(change.key, _value(change.before), _value(change.after)) for change in changes]
+
+
+def _value(value: object) -> str:
+    return MISSING if value is None else str(value)
+
+
+def facts_of(summary: AcceptanceSummary) -> list[tuple[str, str]]:
+    """Return what is known about the launch behind a summary, as (term, text); all text is untrusted."""
+    launch = summary.launch
+    if launch is None:
+        return []
+    shape = [
+        f"{symbol} = {value}"
+        for symbol, value in (("K", launch.num_steps), ("topk", launch.eagle_topk), ("D", launch.num_draft_tokens))
+        if value is not None
+    ]
+    rows = [
+        ("Engine", f"{launch.engine} {launch.engine_version or '(version unknown)'}"),
+        ("Speculation", " · ".join([launch.algorithm or "off", *shape])),
+        ("Model", launch.model or ""),
+        ("Draft", launch.draft_model or ""),
+    ]
+    return [(term, text) for term, text in rows if text]
