@@ -1,7 +1,7 @@
 """Turn rows of raw samples and roll-ups into dense arrays per series.
 
-Aggregating in SQL (GROUP BY) is no faster than fetching the rows, because the group is an expression and
-SQLite sorts for it; and rows give the last value, which GROUP BY does not. Numbers: docs/decisions, "Raw reads".
+Aggregating in SQL (GROUP BY) is no faster than fetching the rows: the group is an expression, so SQLite sorts
+for it; and rows give the last value, which GROUP BY does not.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from specscope_collectors.catalogue import CATALOGUE, Kind
 from specscope_server.kit.timerange import Window
 from specscope_server.store import dialects
 from specscope_server.store.buckets import Buckets, SeriesRef
 from specscope_server.store.resolution import SUFFIX, Segment
 from specscope_server.store.rollup import group_starts
 
-_ROLLUP_COLUMNS = "time_ms, n, sum, min, max, last, last_ms, span_ms"
+_ROLLUP_COLUMNS = "time_ms, n, sum, min, max, last, span_ms"
 
 FloatMatrix = NDArray[np.float64]
 """Rows of ``_ROLLUP_COLUMNS``. Times in ms and counts are exact in a float64 up to 2^53."""
@@ -42,10 +43,18 @@ def bucket_samples(
 def _read(connection: Connection, ref: SeriesRef, segment: Segment) -> FloatMatrix:
     """Read rows in order of time; raw samples become roll-ups of one."""
     if segment.resolution_ms:
-        return _fetch(connection, _ROLLUP_COLUMNS, 8, ref, segment)
-    raw = _fetch(connection, "time_ms, value, span_ms", 3, ref, segment)
-    time_ms, value, span_ms = raw.T
-    return np.column_stack((time_ms, np.ones(len(raw)), value, value, value, value, time_ms, span_ms))
+        return _fetch(connection, _ROLLUP_COLUMNS, 7, ref, segment)
+    if _has_span(ref.metric):
+        time_ms, value, span_ms = _fetch(connection, "time_ms, value, span_ms", 3, ref, segment).T
+    else:  # a column less is a sixth of the time
+        time_ms, value = _fetch(connection, "time_ms, value", 2, ref, segment).T
+        span_ms = np.zeros(len(time_ms))
+    return np.column_stack((time_ms, np.ones(len(time_ms)), value, value, value, value, span_ms))
+
+
+def _has_span(metric: str) -> bool:
+    row = CATALOGUE.get(metric)
+    return row is None or row.kind is not Kind.LEVEL
 
 
 def _fetch(connection: Connection, columns: str, width: int, ref: SeriesRef, segment: Segment) -> FloatMatrix:
@@ -74,6 +83,6 @@ def _to_buckets(parts: Sequence[tuple[Segment, FloatMatrix]], window: Window) ->
         min=dense(np.minimum.reduceat(rows[:, 3], first), np.nan),
         max=dense(np.maximum.reduceat(rows[:, 4], first), np.nan),
         last=dense(rows[last, 5], np.nan),
-        span_ms=dense(np.add.reduceat(rows[:, 7], first), 0, np.int64),
+        span_ms=dense(np.add.reduceat(rows[:, 6], first), 0, np.int64),
         resolution_ms=max(segment.resolution_ms for segment, _ in parts),
     )

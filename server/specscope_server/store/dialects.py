@@ -22,6 +22,7 @@ DAY_MS = 86_400_000
 PARTITIONED = ("sample", "distribution")
 """Tables with one partition per UTC day on PostgreSQL."""
 
+DROP_LOCK_TIMEOUT = "2s"
 _PARTITION_LOCK = 0x5BEC_0001
 _SERVER_LOCK = 0x5BEC_0002
 
@@ -180,6 +181,42 @@ def partitions(connection: Connection) -> list[str]:
         (list(PARTITIONED),),
     )
     return list(cursor.scalars())
+
+
+def drop_partition(connection: Connection, name: str) -> None:
+    """Drop one partition; give up soon when readers hold it, so that nobody has to queue behind."""
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
+    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def delete_oldest_of_series(
+    connection: Connection, table: str, series_ids: Sequence[int], before_ms: int, most: int
+) -> int:
+    """Delete at most about ``most`` rows older than ``before_ms`` of each series; return how many in all."""
+    oldest = f"SELECT time_ms FROM {table} WHERE series_id = ? ORDER BY time_ms LIMIT 1 OFFSET {most}"
+    return _delete(
+        connection,
+        f"DELETE FROM {table} WHERE series_id = ? AND time_ms < ? AND time_ms < COALESCE(({oldest}), ?)",
+        [(series_id, before_ms, series_id, before_ms) for series_id in series_ids],
+    )
+
+
+def delete_oldest_of_servers(
+    connection: Connection, table: str, server_ids: Sequence[int], before_ms: int, most: int
+) -> int:
+    """Delete at most ``most`` rows older than ``before_ms`` of each server; return how many in all."""
+    oldest = f"SELECT id FROM {table} WHERE server_id = ? AND time_ms < ? ORDER BY time_ms LIMIT {most}"
+    return _delete(
+        connection,
+        f"DELETE FROM {table} WHERE id IN ({oldest})",
+        [(server_id, before_ms) for server_id in server_ids],
+    )
+
+
+def _delete(connection: Connection, statement: str, parameters: Sequence[tuple[int, ...]]) -> int:
+    cursor = connection.connection.cursor()
+    cursor.executemany(statement if is_sqlite(connection) else statement.replace("?", "%s"), parameters)
+    return cursor.rowcount
 
 
 def _create_partition(connection: Connection, table: str, day: int) -> None:

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a batch. ``applied`` is False for one that had been applied before: nothing is counted."""
+    """What became of a batch. ``applied`` is False for one applied before: nothing is counted."""
 
     applied: bool
     samples: int = 0
@@ -101,10 +101,12 @@ class IngestWriter:
         return write_batch(connection, batch, prepared, ids)
 
     def _ensure_partitions(self, prepared: Prepared) -> None:
+        """Make the partitions of the batch's days; old days are looked up each time: retention drops them."""
         days = prepared.days - self._days
         if days:
             dialects.ensure_partitions(self._engine, days)
-            self._days |= days
+            yesterday = prepared.now_ms // dialects.DAY_MS - 1
+            self._days = frozenset(day for day in self._days | days if day >= yesterday)
 
     def _count(self, batch: Batch, written: Written | None) -> Applied:
         with self._counting:

@@ -46,8 +46,8 @@ def plan(window: Window, oldest: Oldest) -> list[Segment]:
 
     The body is read at the coarsest resolution that divides the step: its rows lie wholly inside the window's
     buckets. A tail shorter than that resolution (a window may end anywhere) is read at finer ones, so that
-    nothing from beyond the end comes in. A head whose rows retention has removed is read at coarser ones. Retention
-    removes whole hours, so a segment never starts inside a row.
+    nothing from beyond the end comes in. A head whose rows retention has removed is read at coarser ones.
+    Retention removes whole hours, so a segment never starts inside a row.
     """
     best = next(r for r in RESOLUTIONS_MS if r == 0 or window.step_ms % r == 0)
     head, body_from_ms = _head(window, best, oldest)

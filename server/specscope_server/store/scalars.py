@@ -1,7 +1,7 @@
 """Increments and levels of one batch: gathered, checked, and reduced to what is new.
 
-A batch of ten thousand values has a few hundred series, so everything about a series (is the metric known? of
-this kind? are the labels sane?) is decided once per distinct series, its *slot*, and everything about values is
+A batch of ten thousand values has a few hundred series, so all about a series (is the metric known? of
+this kind? are the labels sane?) is decided once per distinct series, its *slot*, and all about values is
 decided on whole columns.
 """
 
