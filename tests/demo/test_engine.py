@@ -51,7 +51,7 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def engine(version: str) -> Engine:
     subject = Engine()
-    subject.app = create_app(player(version), lambda: subject.now_ms)
+    subject.app = create_app(player(version), lambda: subject.now_ms, "127.0.0.1", 30001)
     return subject
 
 
@@ -118,6 +118,6 @@ def test_loads_say_nothing_about_speculation_before_a_window_or_without_it(engin
     assert "speculative" not in engine.at(launch_ms(7) + 10_000).json("/v1/loads")["loads"][0]
 
 
-def test_info_says_how_it_was_asked(engine: Engine) -> None:
+def test_info_says_where_the_engine_listens(engine: Engine) -> None:
     info = engine.at(0).json("/server_info")
-    assert (info["host"], info["port"]) == ("testserver", 80)
+    assert (info["host"], info["port"]) == ("127.0.0.1", 30001)

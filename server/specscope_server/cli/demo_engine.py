@@ -53,9 +53,8 @@ def run(
     player = Player(VERSIONS[engine_version.value], Story(speed), seed, name, system_clock(), os.getpid())
     bound_host, bound_port = listener.getsockname()[:2]
     print(f"demo engine {engine_version.value} (simulated) at http://{bound_host}:{bound_port}", flush=True)
-    config = uvicorn.Config(
-        create_app(player, system_clock), log_level="warning", access_log=False, timeout_graceful_shutdown=2
-    )
+    engine = create_app(player, system_clock, bound_host, bound_port)
+    config = uvicorn.Config(engine, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn has stopped in order by then
         uvicorn.Server(config).run(sockets=[listener])
 

@@ -21,18 +21,18 @@ METRICS_TYPE = "text/plain; version=1.0.0; charset=utf-8"
 KEEP_UP_SECONDS = 0.5
 RESTARTING = "The demo engine is restarting, as its story has it; it answers again within seconds.\n"
 
-Answer = Callable[[Scheduler, Request], Response]
+Answer = Callable[[Scheduler], Response]
 
 
 def _route(path: str, player: Player, clock: Clock, answer: Answer) -> Route:
     """Return a GET route that answers 503 while the engine restarts."""
 
-    async def endpoint(request: Request) -> Response:
+    async def endpoint(_: Request) -> Response:
         player.advance(clock())
         scheduler = player.current
         if scheduler is None:
             return PlainTextResponse(RESTARTING, status_code=503)
-        return answer(scheduler, request)
+        return answer(scheduler)
 
     return Route(path, endpoint, methods=["GET"])
 
@@ -54,23 +54,23 @@ def _keep_up(player: Player, clock: Clock) -> Callable[[Starlette], Any]:
     return lifespan
 
 
-def create_app(player: Player, clock: Clock) -> Starlette:
-    """Return the application; every endpoint speaks of the launch that is up at that moment."""
+def create_app(player: Player, clock: Clock, host: str, port: int) -> Starlette:
+    """Return the application; every endpoint speaks of the launch that is up at that moment.
 
-    def server_info(scheduler: Scheduler, request: Request) -> Response:
-        host, port = request.url.hostname or "127.0.0.1", request.url.port or 80
+    ``host`` and ``port`` are what ``/server_info`` says the engine listens on.
+    """
+
+    def server_info(scheduler: Scheduler) -> Response:
         return JSONResponse(info.server_info(player, scheduler, host, port))
 
     answers: dict[str, Answer] = {
-        "/metrics": lambda scheduler, _: PlainTextResponse(
-            player.metrics(scheduler), media_type=METRICS_TYPE
-        ),
+        "/metrics": lambda scheduler: PlainTextResponse(player.metrics(scheduler), media_type=METRICS_TYPE),
         "/server_info": server_info,
         "/get_server_info": server_info,
-        "/v1/loads": lambda scheduler, _: JSONResponse(info.loads(player, scheduler)),
-        "/model_info": lambda *_: JSONResponse(info.model_info(player)),
-        "/get_model_info": lambda *_: JSONResponse(info.model_info(player)),
-        "/v1/models": lambda *_: JSONResponse(info.models(player)),
+        "/v1/loads": lambda scheduler: JSONResponse(info.loads(player, scheduler)),
+        "/model_info": lambda _: JSONResponse(info.model_info(player)),
+        "/get_model_info": lambda _: JSONResponse(info.model_info(player)),
+        "/v1/models": lambda _: JSONResponse(info.models(player)),
     }
     routes = [_route(path, player, clock, answer) for path, answer in answers.items()]
     return Starlette(routes=routes, lifespan=_keep_up(player, clock))
