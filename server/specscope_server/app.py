@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
 
 import specscope_server
@@ -25,13 +26,15 @@ from specscope_server.kit.web.problems import Problem
 from specscope_server.kit.web.state import AppState
 from specscope_server.kit.web.telemetry import RequestTimer, Telemetry
 from specscope_server.settings import Settings
-from specscope_server.startup import prepare_store
+from specscope_server.startup import prepare_store, retention_running
 from specscope_server.store import migrate
 from specscope_server.store.engine import create_store_engine
+from specscope_server.store.retention import disk_use
 
 API_PREFIX = "/api/v1"
 DESCRIPTION = (
-    "Watches speculative decoding in production. Times are UTC; `from` and `to` take ISO 8601, epoch milliseconds, "
+    "Watches speculative decoding in production. Times are UTC; `from` and `to` take ISO 8601, epoch "
+    "milliseconds, "
     "`now`, `now-6h` or `-30m`; null means not observed, never zero. Errors are RFC 9457 problem documents."
 )
 
@@ -59,6 +62,7 @@ def create_app(
     )
     app.state.specscope = AppState(store, clock, interval_ms, collectors_alive)
     app.state.settings = settings
+    counters.add_gauge("specscope_database_bytes", "Disk use of the database.", lambda: _disk_use(store))
     problems.install(app)
     _add_layers(app, settings, clock, counters)
     _add_routes(app, settings, clock, counters)
@@ -66,12 +70,21 @@ def create_app(
     return app
 
 
+def _disk_use(engine: Engine) -> float | None:
+    """Return bytes; None while the database does not answer, so that the other metrics stay readable."""
+    try:
+        return float(disk_use(engine))
+    except SQLAlchemyError:
+        return None
+
+
 def _lifespan(settings: Settings, *, owned: bool) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state: AppState = app.state.specscope
         prepare_store(state.engine, settings)
-        yield
+        with retention_running(state.engine, settings, state.clock):
+            yield
         if owned:
             state.engine.dispose()
 
@@ -84,7 +97,7 @@ def _add_layers(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telem
     if settings.token is not None:
         app.add_middleware(TokenAuth, token=settings.token.get_secret_value(), clock=clock)
     app.add_middleware(HostCheck, allowed=settings.allowed_hosts)
-    app.add_middleware(RequestTimer, telemetry=telemetry)
+    app.add_middleware(RequestTimer, telemetry=telemetry, prefixes=(API_PREFIX,))
     app.add_middleware(SecurityHeaders)
 
 

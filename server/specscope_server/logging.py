@@ -1,4 +1,6 @@
-"""Structured logs: a sentence-like event name with key=value pairs, as text for people or JSON for machines."""
+"""Structured logs: a sentence-like event name with key=value pairs, as text for people or JSON for
+machines.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def configure_logging(
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for noisy in ("httpx", "httpcore", "uvicorn.access", "alembic"):
+    for noisy in ("httpx", "httpcore", "uvicorn", "uvicorn.error", "uvicorn.access", "alembic"):
         logging.getLogger(noisy).setLevel(max(root.level, logging.WARNING))
 
 

@@ -1,7 +1,8 @@
 """One typed `Settings`: environment (`SPECSCOPE_…`), TOML file and CLI flags use the same names.
 
 What wins, from strongest: CLI flag, environment, `SPECSCOPE_X_FILE` (secrets only), file, default.
-The descriptions below are the source of the settings page of the documentation and of `specscope serve --help`.
+The descriptions below are the source of the settings page of the documentation and of `specscope serve
+--help`.
 """
 
 from __future__ import annotations
@@ -42,30 +43,34 @@ class Settings(BaseSettings):
     migrate: bool = Field(
         False, description="Upgrade a PostgreSQL schema at start (a SQLite file is always upgraded at start)."
     )
-    retention_raw_days: float = Field(3, gt=0, description="Days for which every scraped sample is kept.")
+    retention_raw_days: float = Field(7, gt=0, description="Days for which every scraped sample is kept.")
     retention_1m_days: float = Field(30, gt=0, description="Days for which 1-minute summaries are kept.")
     retention_10m_days: float = Field(180, gt=0, description="Days for which 10-minute summaries are kept.")
     retention_1h_days: float = Field(1095, gt=0, description="Days for which 1-hour summaries are kept.")
     retention_requests_days: float = Field(
         30, gt=0, description="Days for which counts of single requests are kept."
     )
+    retention_events_days: float = Field(365, gt=0, description="Days for which events are kept.")
 
     # Web
     host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback needs a token.")
     port: int = Field(8200, ge=0, le=65_535, description="Port to listen on; 0 takes any free one.")
     token: SecretStr | None = Field(
         None,
-        description="Token that readers must present (bearer header or login page). Unset: no login, loopback only.",
+        description="Token that readers must present (bearer header or login page). Unset: no login, "
+        "loopback only.",
     )
     allowed_hosts: Names = Field(
         default_factory=list,
-        description="Further host names under which browsers may reach this server (against DNS rebinding); `*` allows all.",
+        description="Further host names under which browsers may reach this server (against DNS "
+        "rebinding); `*` allows all.",
     )
 
     # Watching
     watch: Names = Field(
         default_factory=list,
-        description="Base URL of an inference server to watch, e.g. `http://gpu1:30000`; `NAME=URL` names it.",
+        description="Base URL of an inference server to watch, e.g. `http://gpu1:30000`; `NAME=URL` "
+        "names it.",
     )
     engine_api_key: SecretStr | None = Field(None, description="API key sent to the watched servers.")
     scrape_interval_seconds: float = Field(
@@ -77,7 +82,8 @@ class Settings(BaseSettings):
     info_interval_seconds: float = Field(
         300.0,
         ge=1,
-        description="Time between two reads of a server's configuration (each interrupts its schedulers briefly).",
+        description="Time between two reads of a server's configuration (each interrupts its "
+        "schedulers briefly).",
     )
     max_body_bytes: int = Field(
         33_554_432, ge=1_000, description="Largest answer that is read from a watched server."
@@ -112,8 +118,8 @@ class Settings(BaseSettings):
     def _open_only_with_token(self) -> Self:
         if self.token is None and not is_loopback(self.host):
             raise ValueError(
-                f"host {self.host} can be reached from other machines, and no token is set: set SPECSCOPE_TOKEN (or "
-                "SPECSCOPE_TOKEN_FILE), or listen on 127.0.0.1"
+                f"host {self.host} can be reached from other machines, and no token is set: "
+                "set SPECSCOPE_TOKEN (or SPECSCOPE_TOKEN_FILE), or listen on 127.0.0.1"
             )
         return self
 
@@ -123,14 +129,16 @@ class Settings(BaseSettings):
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        **_: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take flags, then the environment; the files are read by `load_settings`, which knows their names."""
+        """Take flags, then the environment; files are read by `load_settings`, which knows their names."""
         return (init_settings, env_settings)
 
 
 def load_settings(flags: Mapping[str, Any] | None = None, config: str | Path | None = None) -> Settings:
-    """Return the settings from all sources; raise `InvalidInput` that names the setting, the reason and the remedy.
+    """Return the settings from all sources; raise `InvalidInput` that names the setting, the reason and the
+    remedy.
 
     ``config`` is the TOML file; without it `SPECSCOPE_CONFIG`, else `./specscope.toml` if there is one.
     """
@@ -173,7 +181,8 @@ def _from_file(config: str | Path | None) -> dict[str, Any]:
         if name not in Settings.model_fields:
             hint = did_you_mean(name, Settings.model_fields)
             raise InvalidInput(
-                f"{path}: there is no setting {name!r}.{hint} The settings are listed by specscope serve --help"
+                f"{path}: there is no setting {name!r}.{hint} The settings are listed by specscope "
+                f"serve --help"
             )
     return values
 
@@ -189,7 +198,7 @@ def _from_secret_files() -> dict[str, str]:
 
 
 def read_secret(path: str | Path, name: str) -> str:
-    """Return the first line of a secret's file, stripped; ``name`` is the flag or variable for the message."""
+    """Return the text of a secret's file, stripped; ``name`` is the flag or variable for the message."""
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,13 +1,21 @@
-"""What happens when the server starts: the store is brought up to date, or the start is refused with the remedy."""
+"""What happens when the server starts: the store is brought up to date, or the start is refused with the
+remedy.
+"""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 from sqlalchemy import Engine
 
+from specscope_server.kit.clock import Clock
 from specscope_server.kit.errors import Unavailable
 from specscope_server.settings import Settings
 from specscope_server.store import migrate
+from specscope_server.store.retention import Retention, RetentionLoop
 
 log = structlog.get_logger(__name__)
 
@@ -26,3 +34,28 @@ def prepare_store(engine: Engine, settings: Settings) -> None:
         )
     log.info("upgrading_database", before=migrate.current(engine), after=migrate.head(engine))
     migrate.upgrade(engine)
+
+
+@contextmanager
+def retention_running(engine: Engine, settings: Settings, clock: Clock) -> Iterator[None]:
+    """Enforce retention in a thread of its own while the block runs."""
+    loop = RetentionLoop(engine, retention_of(settings), clock)
+    thread = threading.Thread(target=loop.run, name="retention", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.stop()
+        thread.join(timeout=10)
+
+
+def retention_of(settings: Settings) -> Retention:
+    """Return how long each kind of record is kept."""
+    return Retention(
+        raw_days=settings.retention_raw_days,
+        minute_days=settings.retention_1m_days,
+        ten_minutes_days=settings.retention_10m_days,
+        hour_days=settings.retention_1h_days,
+        requests_days=settings.retention_requests_days,
+        events_days=settings.retention_events_days,
+    )

@@ -17,13 +17,16 @@ _NUMBER_COLUMNS = ("number", *Number.model_fields)
 
 @router.get(
     "/summary", summary="Summarise acceptance", response_model=AcceptanceSummary,
-    responses=answers(examples.SUMMARY, 404, 422, csv="number,value,unit\r\naccept_length,2.35,tokens/cycle\r\n"),
+    responses=answers(examples.SUMMARY, 404, 422,
+    csv="number,value,unit\r\naccept_length,2.35,tokens/cycle\r\n"),
 )  # fmt: skip
 def summary(
     request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,
     chosen: FormatChoice = Format.JSON,
 ) -> Response:  # fmt: skip
-    """Accept length, strict acceptance and the engine's own rate, each with counts, evidence, checks and a verdict."""
+    """Accept length, strict acceptance and the engine's own rate, each with counts, evidence, checks and a
+    verdict.
+    """
     found = service.summary(db, state, server, launch, span)
     document = found.model_dump(mode="json", by_alias=True)
     rows = [{"number": name, **_number(value)} for name, value in document.items() if _number(value)]
@@ -32,7 +35,8 @@ def summary(
 
 @router.get(
     "/trend", summary="Show acceptance over time", response_model=AcceptanceTrend,
-    responses=answers(examples.TREND, 404, 422, csv="time,state,accept_length\r\n2026-03-01T11:00:00.000Z,active,2.35\r\n"),
+    responses=answers(examples.TREND, 404, 422,
+    csv="time,state,accept_length\r\n2026-03-01T11:00:00.000Z,active,2.35\r\n"),
 )  # fmt: skip
 def acceptance_trend(
     request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,

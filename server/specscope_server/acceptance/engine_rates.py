@@ -1,7 +1,10 @@
-"""Which definition an engine's printed accept rate has, by version and checked against its own numbers (pure).
+"""Which definition an engine's printed accept rate has, by version and checked against its own numbers
+(pure).
 
-Facts (SGLang): up to the 0.5.2 line no rate is printed. The 0.5.8 line prints τ/D: the bonus token is in the numerator,
-so a draft that is never right prints 1/D. From 0.5.15 on it is (τ − 1)/(D − 1): strict. For versions in between, and
+Facts (SGLang): up to the 0.5.2 line no rate is printed. The 0.5.8 line prints τ/D: the bonus token is in
+the numerator,
+so a draft that is never right prints 1/D. From 0.5.15 on it is (τ − 1)/(D − 1): strict. For versions in
+between, and
 unknown ones, the numbers decide: τ, rate and D come from the same window, so one formula must fit.
 """
 
@@ -16,7 +19,9 @@ import numpy as np
 from specscope_server.acceptance.statistics import Floats
 
 TOLERANCE = 0.012
-"""Rates may be rounded to two decimals (±0.005) and τ as well (±0.005/D), and ranks are read at slightly other times."""
+"""Rates may be rounded to two decimals (±0.005) and τ as well (±0.005/D), and ranks are read at slightly
+other times.
+"""
 
 
 class Formula(StrEnum):
@@ -71,7 +76,8 @@ def dilutes_with_prefill(version: str | None) -> bool | None:
 def decide(version: str | None, accept_length: Floats, rate: Floats, draft_tokens: float | None) -> Decision:
     """Return the definition behind ``rate``.
 
-    accept_length, rate: shape (samples,), pairs from the same windows, NaN = not observed. draft_tokens: D, None when
+    accept_length, rate: shape (samples,), pairs from the same windows, NaN = not observed. draft_tokens: D,
+    None when
     it changed or is not known.
     """
     told = formula_of_version(version)

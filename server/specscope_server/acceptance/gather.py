@@ -31,7 +31,9 @@ GAUGES = (
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One counter of one launch, summed over its label sets; arrays of shape (buckets,), NaN = not observed."""
+    """One counter of one launch, summed over its label sets; arrays of shape (buckets,), NaN = not
+    observed.
+    """
 
     value: Floats
     span_ms: NDArray[np.int64]
@@ -79,10 +81,11 @@ class LaunchData:
     def gauge(self, metric: str) -> Floats:
         """Return the mean over ranks, each only where that rank was active (gauges freeze in idle)."""
         active, _ = self.activity
-        rows = []
-        for rank in self.ranks.values():
-            if metric in rank.mean:
-                rows.append(np.where(self._rank_active(rank, active), rank.mean[metric], np.nan))
+        rows = [
+            np.where(self._rank_active(rank, active), rank.mean[metric], np.nan)
+            for rank in self.ranks.values()
+            if metric in rank.mean
+        ]
         return mean_over(rows, self.buckets)
 
     def total(self, metric: str) -> Floats:

@@ -133,7 +133,9 @@ class Measured:
 
     @cached_property
     def gauge_strict(self) -> float | None:
-        """Return (τ − 1)/(D − 1) of the gauges, weighted by active time over launches; None if any D is unknown."""
+        """Return (τ − 1)/(D − 1) of the gauges, weighted by active time over launches; None if any D is
+        unknown.
+        """
         total, weight = 0.0, 0
         for data in self.launches:
             value, n = time_weighted(data.gauge("spec.accept_length"), data.activity[0])
@@ -224,7 +226,7 @@ def decision_for(data: LaunchData) -> Decision:
 
 
 def last_total(data: LaunchData, metric: str) -> float | None:
-    """Return the newest value of a gauge, summed over the ranks that were seen in the last observed bucket."""
+    """Return the newest value of a gauge, summed over the ranks seen in the last observed bucket."""
     rows = [rank.last[metric] for rank in data.ranks.values() if metric in rank.last]
     total = sum_over(rows, data.buckets)
     seen = np.flatnonzero(~np.isnan(total))
@@ -232,13 +234,13 @@ def last_total(data: LaunchData, metric: str) -> float | None:
 
 
 def last_same(data: LaunchData, metric: str) -> float | None:
-    """Return the newest positive value of a configuration gauge; None when ranks disagree or never said it."""
+    """Return the newest positive value of a configuration gauge; None when ranks disagree or are silent."""
     values = set()
     for rank in data.ranks.values():
-        array = rank.last.get(metric)
-        seen = np.flatnonzero(np.nan_to_num(array) > 0) if array is not None else []
-        if len(seen) and array is not None:
-            values.add(float(array[seen[-1]]))
+        array = rank.last.get(metric, np.empty(0))
+        seen = array[np.nan_to_num(array) > 0]
+        if len(seen):
+            values.add(float(seen[-1]))
     return values.pop() if len(values) == 1 else None
 
 

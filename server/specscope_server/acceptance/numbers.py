@@ -24,7 +24,10 @@ RAW_NAMES = {
     "spec.num_steps": "sglang:spec_num_steps",
     "spec.num_draft_tokens": "sglang:spec_num_draft_tokens",
 }
-DILUTED = "this version counts each prefill as a cycle of one token, which pulls τ toward 1; the true value is higher"
+DILUTED = (
+    "this version counts each prefill as a cycle of one token, which pulls τ toward 1; the true "
+    "value is higher"
+)
 MAYBE_DILUTED = (
     "it is not known whether this version counts prefills as cycles of one token (which pulls τ toward 1)"
 )
@@ -80,7 +83,8 @@ class Context:
     ) -> Number:
         """Return a number in the first of these states that holds: given, no data, stale, idle, ok.
 
-        ``live``: the number is of the present moment, so that an idle engine's value is a value like any other.
+        ``live``: the number is of the present moment, so that an idle engine's value is a value like any
+        other.
         """
         time_ms = as_of_ms or self.measured.newest_ms(*metrics)
         shown = interval if interval is not None and value is not None else Ratio(None)
@@ -107,7 +111,10 @@ def accept_length(context: Context) -> Number:
         definition = "τ = 1 + Σ accepted drafts / Σ verify calls, over finished requests"
         return _of_counts(context, ratio, n, "tokens/cycle", definition, (), source="reported per request")
     if measured.evidence is Evidence.COUNTERS:
-        definition = "τ = (Δ tokens − Δ requests) / Δ verify calls, over finished requests; prefill makes a request's first token"
+        definition = (
+            "τ = (Δ tokens − Δ requests) / Δ verify calls, over finished requests; prefill "
+            "makes a request's first token"
+        )
         metrics = ("tokens.generated", "requests.finished", "spec.verify_calls")
         return _of_counts(
             context, measured.counter_length, measured.counters.calls, "tokens/cycle", definition, metrics
@@ -192,7 +199,9 @@ def verify_calls_per_second(context: Context) -> Number:
 
 
 def generated_tokens_per_second(context: Context) -> Number:
-    """Return tokens per second of active time: live counter, else the engine's gauge, else finished requests."""
+    """Return tokens per second of active time: live counter, else the engine's gauge, else finished
+    requests.
+    """
     measured = context.measured
     value, grown = measured.rate_per_second("tokens.decoded")
     if value is not None:
@@ -230,7 +239,10 @@ def _of_counts(
 ) -> Number:
     value, note, state = ratio.value, "", None
     if value is not None and _impossible(value, unit):
-        note = f"the counts give {value:.4g}, which cannot be; requests that were aborted may be counted without their tokens"
+        note = (
+            f"the counts give {value:.4g}, which cannot be; requests that were aborted may be counted "
+            f"without their tokens"
+        )
         value, state = None, NumberState.UNDETERMINED
     elif value is not None and cycles < MIN_CYCLES:
         state, note = NumberState.FEW, f"fewer than {MIN_CYCLES} cycles"

@@ -51,7 +51,8 @@ def request_sums(
     )
     query = select(
         func.count(), func.sum(x), func.sum(y), func.sum(x * x), func.sum(x * y), func.sum(y * y),
-        func.count(Request.proposed_drafts), func.sum(p), func.sum(p * p), func.sum(p * y), func.max(Request.time_ms),
+        func.count(Request.proposed_drafts), func.sum(p), func.sum(p * p), func.sum(p * y),
+        func.max(Request.time_ms),
     )  # fmt: skip
     row = session.execute(query.where(*_scope(server_id, launch_ids, window))).one()
     n = int(row[0])
@@ -88,7 +89,9 @@ def request_buckets(
 def histograms_agree(
     session: Session, server_id: int, launch_ids: Sequence[int], window: Window
 ) -> tuple[int, int] | None:
-    """Return (agreeing, checked) of Σh = verify calls for the newest requests; None when none has a histogram."""
+    """Return (agreeing, checked) of Σh = verify calls for the newest requests; None when none has a
+    histogram.
+    """
     query = (
         select(Request.accepted_histogram, Request.verify_calls)
         .where(*_scope(server_id, launch_ids, window), Request.accepted_histogram.is_not(None))

@@ -1,4 +1,6 @@
-"""What the acceptance endpoints return. Every ratio stands beside its counts, every number beside its definition."""
+"""What the acceptance endpoints return. Every ratio stands beside its counts, every number beside its
+definition.
+"""
 
 from __future__ import annotations
 

@@ -31,17 +31,23 @@ from specscope_server.models import Launch
 from specscope_server.store.lookup import choose_launches, server_by_name
 
 EVIDENCE_NOTES = {
-    Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as clusters.",
-    Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact counts; accepted "
+    Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as "
+    "clusters.",
+    Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact "
+    "counts; accepted "
     "drafts are derived from them.",
-    Evidence.GAUGES: "The engine's own window means, seen at scrapes: what fell between two windows is not seen. "
+    Evidence.GAUGES: "The engine's own window means, seen at scrapes: what fell between two windows is "
+    "not seen. "
     "This engine version counts no verify calls, or none finished in this range.",
     Evidence.NONE: "Nothing in this range says how many drafts were accepted.",
 }
 DERIVED = (
-    "Accepted drafts are derived: tokens − requests − verify calls (each cycle gives one bonus token, and prefill makes "
-    "the first token of each request). Drafts accepted past a request's stop are never output, so this can be lower than "
-    "Σ accepted: 40 tokens from 18 calls with 24 accepted drafts give 21. Requests still running are not in it yet."
+    "Accepted drafts are derived: tokens − requests − verify calls (each cycle gives one bonus "
+    "token, and prefill makes "
+    "the first token of each request). Drafts accepted past a request's stop are never output, so "
+    "this can be lower than "
+    "Σ accepted: 40 tokens from 18 calls with 24 accepted drafts give 21. Requests still running are "
+    "not in it yet."
 )
 REPORTED = "Accepted and proposed drafts are sums of what each finished request reported."
 
@@ -120,7 +126,8 @@ def engine_rate(context: Context) -> EngineRate:
     formula = decision.formula
     state = NumberState.UNDETERMINED if formula is None else None
     number = context.number(
-        value, "1", definition if formula is None else f"{definition}; {formula}", ("spec.engine_accept_rate",),
+        value, "1", definition if formula is None else f"{definition}; {formula}",
+        ("spec.engine_accept_rate",),
         state=state, n=n, n_unit="buckets", note=decision.reason,
     )  # fmt: skip
     with_bonus = formula is Formula.WITH_BONUS

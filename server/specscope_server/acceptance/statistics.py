@@ -1,4 +1,5 @@
-"""Acceptance from counts (pure). Words and formulas: τ = tokens emitted per cycle, d = accepted drafts of a cycle.
+"""Acceptance from counts (pure). Words and formulas: τ = tokens emitted per cycle, d = accepted drafts of a
+cycle.
 
 τ = 1 + Σd / Σcycles                      from counts of requests
 τ = (Δtokens − Δrequests) / Δcycles       from counters: prefill makes the first token of each request
@@ -39,9 +40,11 @@ class Ratio:
 
 
 def derived_accepted(tokens: float, requests: float, cycles: float) -> float:
-    """Return the accepted drafts behind counters: each cycle gives its bonus token, each request one at prefill.
+    """Return the accepted drafts behind counters: each cycle gives its bonus token, each request one at
+    prefill.
 
-    Drafts accepted past a request's stop are never output, so this is at most Σd (40 tokens, 1 request, 18 cycles:
+    Drafts accepted past a request's stop are never output, so this is at most Σd (40 tokens, 1 request, 18
+    cycles:
     21 derived of 24 accepted).
     """
     return tokens - requests - cycles
@@ -58,7 +61,8 @@ def strict_acceptance(accept_length: float, draft_tokens: float) -> float | None
 def clustered_ratio(n: float, sums: tuple[float, float, float, float, float]) -> Ratio:
     """Return Σy/Σx with an interval that treats each request as one cluster.
 
-    ``sums`` = (Σx, Σy, Σx², Σxy, Σy²) over n requests. Linearised ratio estimator (Cochran, Sampling Techniques,
+    ``sums`` = (Σx, Σy, Σx², Σxy, Σy²) over n requests. Linearised ratio estimator (Cochran, Sampling
+    Techniques,
     ch. 6): var = n/(n−1) · Σ(y − R x)² / (Σx)².
     """
     x, y, xx, xy, yy = sums
@@ -75,7 +79,8 @@ def clustered_ratio(n: float, sums: tuple[float, float, float, float, float]) ->
 def bootstrapped_ratio(y: Floats, x: Floats) -> Ratio:
     """Return Σy/Σx with a 95 % interval from a circular block bootstrap over scrapes.
 
-    y, x: shape (buckets,); NaN = not observed. Blocks of ⌈n^⅓⌉ neighbours keep the correlation in time (Politis and
+    y, x: shape (buckets,); NaN = not observed. Blocks of ⌈n^⅓⌉ neighbours keep the correlation in time
+    (Politis and
     Romano 1992). The random numbers are seeded: reading twice gives the same interval.
     """
     seen = ~(np.isnan(y) | np.isnan(x)) & (x > 0)
@@ -101,9 +106,9 @@ def _block_sums(values: Floats, block: int) -> Floats:
 def active_buckets(running: Floats, growth: Floats, live_growth_known: bool) -> tuple[Flags, Flags]:
     """Return (active, idle) per bucket; what is neither was not observed.
 
-    ``running``: requests being decoded, NaN = not observed. ``growth``: growth of any token or request counter, NaN =
-    not observed. Idle = nothing runs and nothing grew. Where the running requests are not known, only a counter that
-    grows with each cycle (``live_growth_known``) can show idleness; else the bucket counts as active.
+    ``running``: requests being decoded; ``growth``: of any token or request counter; NaN = not observed.
+    Idle = nothing runs and nothing grew. Where the running requests are not known, only a counter that grows
+    with each cycle (``live_growth_known``) can show idleness; else the bucket counts as active.
     """
     observed = ~np.isnan(running) | ~np.isnan(growth)
     grew = np.nan_to_num(growth) > 0
@@ -113,7 +118,9 @@ def active_buckets(running: Floats, growth: Floats, live_growth_known: bool) -> 
 
 
 def time_weighted(values: Floats, active: Flags) -> tuple[float | None, int]:
-    """Return (mean over the active buckets that have a value, how many those are); buckets are equally long."""
+    """Return (mean over the active buckets that have a value, how many those are); buckets are equally
+    long.
+    """
     used = values[active & ~np.isnan(values)]
     return (float(used.mean()), len(used)) if len(used) else (None, 0)
 

@@ -1,7 +1,9 @@
 """Which label sets are mirrors of each other, and how many ranks report (pure).
 
-Facts: every tensor-parallel rank of one data-parallel group runs the same requests, so its series mirror those of
-the group's first rank; adding them up would count each token tp_size times. Each data-parallel group has its own
+Facts: every tensor-parallel rank of one data-parallel group runs the same requests, so its series mirror
+those of
+the group's first rank; adding them up would count each token tp_size times. Each data-parallel group has
+its own
 requests: those add up. ``dp_rank`` is absent without data parallelism.
 """
 

@@ -1,4 +1,6 @@
-"""Read the times and steps that people write: ISO 8601, epoch milliseconds, ``now``, ``now-6h``, ``-30m``; ``5m``."""
+"""Read the times and steps that people write: ISO 8601, epoch milliseconds, ``now``, ``now-6h``, ``-30m``;
+``5m``.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def iso_or_none(time_ms: int | None) -> str | None:
 
 
 def parse_instant(text: str, now_ms: int, name: str = "from") -> int:
-    """Return epoch milliseconds; raise `InvalidInput` that names the parameter, the input and what is accepted."""
+    """Return epoch milliseconds; raise `InvalidInput` that names the parameter, the input and what is
+    accepted.
+    """
     given = text.strip()
     value = _relative(given, now_ms)
     if value is None and _EPOCH_MS.fullmatch(given):
@@ -46,7 +50,8 @@ def parse_instant(text: str, now_ms: int, name: str = "from") -> int:
         value = _iso(given)
     if value is None:
         raise InvalidInput(
-            f"{name}={_shown(text)} is not a time; write ISO 8601 (2026-03-01T12:00:00Z), epoch milliseconds, "
+            f"{name}={_shown(text)} is not a time; write ISO 8601 (2026-03-01T12:00:00Z), epoch "
+            f"milliseconds, "
             "now, now-6h or -30m (units ms, s, m, h, d, w)"
         )
     if not 0 <= value <= MAX_MS:
@@ -76,7 +81,9 @@ def nice_step_ms(span_ms: int, points: int, at_least_ms: int = 1_000) -> int:
 
 
 def window_of(from_ms: int, to_ms: int, step_ms: int) -> Window:
-    """Return the window with ``from_ms`` moved back to a multiple of ``step_ms``; refuse empty and huge ones."""
+    """Return the window with ``from_ms`` moved back to a multiple of ``step_ms``; refuse empty and huge
+    ones.
+    """
     if from_ms >= to_ms:
         raise InvalidInput(
             f"from ({to_iso(from_ms)}) is not before to ({to_iso(to_ms)}); swap them or widen the range"
@@ -84,7 +91,8 @@ def window_of(from_ms: int, to_ms: int, step_ms: int) -> Window:
     window = Window(from_ms - from_ms % step_ms, to_ms, step_ms)
     if window.buckets > MAX_BUCKETS:
         raise InvalidInput(
-            f"step={step_ms} ms cuts this range into {window.buckets} buckets, over the limit of {MAX_BUCKETS}; "
+            f"step={step_ms} ms cuts this range into {window.buckets} buckets, over the limit of "
+            f"{MAX_BUCKETS}; "
             "choose a longer step or a shorter range"
         )
     return window

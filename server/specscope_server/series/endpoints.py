@@ -30,13 +30,15 @@ Labels = Annotated[
 Aggregate = Annotated[
     Literal["ranks", "none", "server"],
     Query(
-        description="`ranks`: drop mirrors, combine data-parallel ranks; `none`: each series; `server`: one line a metric"
+        description="`ranks`: drop mirrors, combine data-parallel ranks; `none`: each series; "
+        "`server`: one line a metric"
     ),
 ]
 Stat = Annotated[
     str | None,
     Query(
-        description="`rate`, `sum` (growth) · `mean`, `min`, `max`, `last` (levels) · `p50`, `p90`, `p95`, `p99`, `mean`, `count`, `sum` (histograms)"
+        description="`rate`, `sum` (growth) · `mean`, `min`, `max`, `last` (levels) · `p50`, `p90`, "
+        "`p95`, `p99`, `mean`, `count`, `sum` (histograms)"
     ),
 ]
 

@@ -7,11 +7,15 @@ from typing import Any
 CATALOGUE: dict[str, Any] = {
     "metrics": [
         {
-            "name": "spec.verify_calls", "kind": "increment", "unit": "cycles", "across": "sum", "labels": [],
+            "name": "spec.verify_calls",
+            "kind": "increment",
+            "unit": "cycles",
+            "across": "sum",
+            "labels": [],
             "meaning": "Verify steps of finished requests (a request's count is added when it finishes).",
         }
     ]
-}  # fmt: skip
+}
 SERIES: dict[str, Any] = {
     "series": [
         {
@@ -31,26 +35,45 @@ QUERY: dict[str, Any] = {
     "time_ms": [1772362800000, 1772362810000, 1772362820000],
     "series": [
         {
-            "metric": "throughput.generated", "unit": "tokens/s", "stat": "mean", "server": "gpu1:30000",
-            "launch_id": 7, "labels": {"model_name": "llama"}, "members": 1, "values": [88.8, None, 94.0], "n": [2, 0, 2],
+            "metric": "throughput.generated",
+            "unit": "tokens/s",
+            "stat": "mean",
+            "server": "gpu1:30000",
+            "launch_id": 7,
+            "labels": {"model_name": "llama"},
+            "members": 1,
+            "values": [88.8, None, 94.0],
+            "n": [2, 0, 2],
         }
     ],
-}  # fmt: skip
+}
 LATEST: dict[str, Any] = {
     "latest": [
         {
-            "server": "gpu1:30000", "launch_id": 7, "metric": "requests.running", "kind": "level", "unit": "requests",
-            "labels": {"tp_rank": "0"}, "time": "2026-03-01T12:00:00.000Z", "age_seconds": 1.2, "value": 8.0,
+            "server": "gpu1:30000",
+            "launch_id": 7,
+            "metric": "requests.running",
+            "kind": "level",
+            "unit": "requests",
+            "labels": {"tp_rank": "0"},
+            "time": "2026-03-01T12:00:00.000Z",
+            "age_seconds": 1.2,
+            "value": 8.0,
             "span_seconds": None,
         }
     ]
-}  # fmt: skip
+}
 EVENTS: dict[str, Any] = {
     "events": [
         {
-            "id": 3, "server": "gpu1:30000", "launch_id": 7, "time": "2026-03-01T11:58:00.000Z", "kind": "launch",
-            "message": "configuration changed", "detail": {},
+            "id": 3,
+            "server": "gpu1:30000",
+            "launch_id": 7,
+            "time": "2026-03-01T11:58:00.000Z",
+            "kind": "launch",
+            "message": "configuration changed",
+            "detail": {},
         }
     ],
     "next_cursor": None,
-}  # fmt: skip
+}

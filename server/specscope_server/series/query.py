@@ -29,7 +29,9 @@ STATS: dict[Kind, tuple[str, ...]] = {
     Kind.LEVEL: ("mean", "min", "max", "last"),
     Kind.DISTRIBUTION: ("p50", "p90", "p95", "p99", "mean", "count", "sum"),
 }
-"""What a bucket can be summarised to; the first is the default. ``rate`` = growth per second of observed time."""
+"""What a bucket can be summarised to; the first is the default. ``rate`` = growth per second of observed
+time.
+"""
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ def check_stat(metric: str, stat: str | None) -> str:
         return possible[0]
     if stat not in possible:
         raise InvalidInput(
-            f"stat={stat[:40]!r} does not fit {metric} ({CATALOGUE[metric].kind}); use one of {', '.join(possible)}"
+            f"stat={stat[:40]!r} does not fit {metric} ({CATALOGUE[metric].kind}); use one of "
+            f"{', '.join(possible)}"
         )
     return stat
 
@@ -155,7 +158,8 @@ def _histogram_line(
         values = histogram_quantile(float(stat[1:]) / 100, parts[0].bounds, summed)
     else:
         raise InvalidInput(
-            f"stat={stat} of {group[0].metric}: the series have different bucket bounds, which do not add up; "
+            f"stat={stat} of {group[0].metric}: the series have different bucket bounds, which do not "
+            f"add up; "
             "ask for aggregate=none, one launch, or stat=mean"
         )
     return _described(group, stat, np.asarray(values, dtype=np.float64), count.astype(np.int64), aggregate)

@@ -97,9 +97,9 @@ def document(lines: Sequence[Line], window: Window, names: Mapping[int, str]) ->
         "time_ms": np.arange(window.buckets, dtype=np.int64) * window.step_ms + window.from_ms,
         "series": [
             {
-                "metric": line.metric, "unit": line.unit, "stat": line.stat, "server": names.get(line.server_id),
-                "launch_id": line.launch_id, "labels": line.labels, "members": line.members,
-                "values": line.values, "n": line.n,
+                "metric": line.metric, "unit": line.unit, "stat": line.stat,
+                "server": names.get(line.server_id), "launch_id": line.launch_id,
+                "labels": line.labels, "members": line.members, "values": line.values, "n": line.n,
             }
             for line in lines
         ],
@@ -159,7 +159,9 @@ def list_series(
 
 
 def latest(session: Session, metrics: Sequence[str], server: str | None, now_ms: int) -> list[dict[str, Any]]:
-    """Return the newest sample of each series of the newest launch of each server (and of the server itself)."""
+    """Return the newest sample of each series of the newest launch of each server (and of the server
+    itself).
+    """
     newest = _newest_launch_ids(session)
     query = (
         select(Series, Latest, Server.name)

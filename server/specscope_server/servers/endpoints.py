@@ -76,5 +76,7 @@ def server(name: str, db: Db, state: State) -> ServerItem:
     responses=answers(examples.LAUNCH_DETAIL, 404, 422),
 )
 def launch(launch_id: int, db: Db) -> LaunchDetail:
-    """One launch with its redacted configuration, and what was added, removed or changed since the launch before."""
+    """One launch with its redacted configuration, and what was added, removed or changed since the launch
+    before.
+    """
     return service.get_launch(db, launch_id)

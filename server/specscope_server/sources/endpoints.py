@@ -25,7 +25,9 @@ router = APIRouter(tags=["sources"])
 def sources(
     request: Request, db: Db, state: State, server: OptionalServer = None, chosen: FormatChoice = Format.JSON
 ) -> Response:
-    """Each source of each server: state and since when, last good read, HTTP status, size, and what is missing."""
+    """Each source of each server: state and since when, last good read, HTTP status, size, and what is
+    missing.
+    """
     document = service.list_sources(db, server, state.clock(), state.stale_after_ms).model_dump(mode="json")
     rows = [source for entry in document["servers"] for source in entry["sources"]]
     return respond(request, chosen, document, tuple(SourceItem.model_fields), rows)

@@ -68,7 +68,10 @@ def _ranks_note(label_sets: Sequence[dict[str, str]], reporting: int, expected: 
     if expected is None or reporting >= expected or not label_sets:
         return ""
     if not any("tp_rank" in labels for labels in label_sets):
-        return "this engine version writes no rank labels: all data-parallel ranks share one series, the last writer wins"
+        return (
+            "this engine version writes no rank labels: "
+            "all data-parallel ranks share one series, and the last writer wins"
+        )
     return f"{expected - reporting} of {expected} rank groups (data-parallel × pipeline) have not reported"
 
 

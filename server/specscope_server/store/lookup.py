@@ -33,7 +33,9 @@ def launches_between(session: Session, server_id: int, from_ms: int, to_ms: int)
 def choose_launches(
     session: Session, server_id: int, choice: str | None, from_ms: int, to_ms: int
 ) -> list[Launch]:
-    """Return the launches meant by ``choice``: an id, ``newest`` in the range, or all in it (None, ``all``)."""
+    """Return the launches meant by ``choice``: an id, ``newest`` in the range, or all in it (None,
+    ``all``).
+    """
     if choice in (None, "", "all", "newest"):
         found = launches_between(session, server_id, from_ms, to_ms)
         return found[-1:] if choice == "newest" else found

@@ -1,4 +1,6 @@
-"""ASGI layer: when a token is set, everything but health, login and static files needs it (bearer or cookie)."""
+"""ASGI layer: when a token is set, everything but health, login and static files needs it (bearer or
+cookie).
+"""
 
 from __future__ import annotations
 
@@ -81,6 +83,9 @@ def _refusal(scope: Scope) -> Response:
         query = scope["query_string"].decode("latin-1")
         target = quote(f"{path}?{query}" if query else path, safe="")
         return RedirectResponse(f"/login?next={target}", 303)
-    detail = "a token is needed and was missing, wrong or expired; send 'Authorization: Bearer TOKEN' or log in at /login"
+    detail = (
+        "a token is needed and was missing, wrong or expired; send 'Authorization: Bearer TOKEN' "
+        "or log in at /login"
+    )
     headers = {"WWW-Authenticate": "Bearer", "Cache-Control": "no-store"}
     return Response(problem_body(401, "Unauthorized", detail, path), 401, headers, MEDIA_TYPE)

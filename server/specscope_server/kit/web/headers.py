@@ -14,7 +14,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "style-src-attr 'unsafe-inline'",  # charts place themselves with style attributes; no script can come of it
+        "style-src-attr 'unsafe-inline'",  # charts place themselves with style attributes
         "img-src 'self' data: blob:",
         "font-src 'self'",
         "connect-src 'self'",
@@ -54,7 +54,7 @@ class SecurityHeaders:
 
 
 class HostCheck:
-    """Refuse a Host that is neither loopback nor allowed: a page elsewhere may have pointed its name at us."""
+    """Refuse a Host that is neither loopback nor allowed: a page elsewhere may point its name at us."""
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str] = ()) -> None:
         self.app = app
@@ -83,7 +83,8 @@ def host_name(header: str) -> str:
 
 async def _refuse(scope: Scope, send: Send, host: str) -> None:
     detail = (
-        f"this server does not answer for the host name {host[:100]!r}; reach it by a loopback name, or add the name "
+        f"this server does not answer for the host name {host[:100]!r}; reach it by a loopback name, "
+        f"or add the name "
         "to allowed_hosts (--allowed-hosts, SPECSCOPE_ALLOWED_HOSTS)"
     )
     body = problem_body(421, "Misdirected request", detail, scope["path"])

@@ -1,4 +1,6 @@
-"""GET /healthz (the process answers) and GET /readyz (the store answers, is migrated, collectors are alive)."""
+"""GET /healthz (the process answers) and GET /readyz (the store answers, is migrated, collectors are
+alive).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def health_router(is_current: Callable[[AppState], bool]) -> APIRouter:
 
     @router.get("/readyz", summary="Is the server ready", responses=answers(_READY))
     def readyz(request: Request) -> Response:
-        """200 when the store answers and is migrated and the collectors run, else 503 with what is wrong; no token."""
+        """200 when the store answers and is migrated and the collectors run, else 503 with what is wrong;
+        no token.
+        """
         checks = readiness(get_state(request), is_current)
         ready = all(outcome == "ok" for outcome in checks.values())
         body: dict[str, Any] = {"ready": ready, "checks": checks}

@@ -1,4 +1,6 @@
-"""POST /login and /logout: trade the token for a cookie that scripts cannot read. The page itself is a template."""
+"""POST /login and /logout: trade the token for a cookie that scripts cannot read. The page itself is a
+template.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What endpoints may reach through the application: store, clock, a few limits. Kept on ``app.state.specscope``."""
+"""What endpoints may reach through the application: store, clock, a few limits. Kept on
+``app.state.specscope``.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""The product's own metrics: one registry per application, so that several can live in one process (tests do)."""
+"""The product's own metrics: one registry per application, so that several can live in one process (tests
+do).
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -35,7 +37,7 @@ class Telemetry:
         )
         self.samples = Counter(
             "specscope_ingest_samples",
-            "Measurements stored, by kind of record.",
+            "Measurements stored: values of counters and gauges (scalar), and histograms (distribution).",
             ["kind"],
             registry=self.registry,
         )
@@ -44,7 +46,7 @@ class Telemetry:
         )
         self.batches = Counter(
             "specscope_ingest_batches",
-            "Batches, by whether they were stored.",
+            "Batches: applied, repeated (had been applied before) or failed.",
             ["outcome"],
             registry=self.registry,
         )
@@ -81,11 +83,14 @@ class _Lazy(Collector):
 
 
 class RequestTimer:
-    """ASGI layer: observe how long each answer took. Unknown paths share one label (paths are the caller's choice)."""
+    """ASGI layer: observe how long each answer took. Unknown paths share one label (paths are the caller's
+    choice).
+    """
 
-    def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
+    def __init__(self, app: ASGIApp, telemetry: Telemetry, prefixes: Sequence[str] = ()) -> None:
         self.app = app
         self.telemetry = telemetry
+        self.prefixes = tuple(prefixes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, then observe."""
@@ -104,10 +109,22 @@ class RequestTimer:
         try:
             await self.app(scope, receive, send_and_note)
         finally:
-            route = getattr(scope.get("route"), "path", "(none)")
+            route = self._route(scope)
             method = scope["method"] if scope["method"] in _METHODS else "OTHER"
             seconds = time.perf_counter() - started
             self.telemetry.request_seconds.labels(method, route, status).observe(seconds)
+
+    def _route(self, scope: Scope) -> str:
+        """Return the pattern of the route that answered, with the prefix under which it was included."""
+        path: str = getattr(scope.get("route"), "path", "(none)")
+        for prefix in self.prefixes:
+            if (
+                scope["path"].startswith(f"{prefix}/")
+                and path.startswith("/")
+                and not path.startswith(prefix)
+            ):
+                return prefix + path
+        return path
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

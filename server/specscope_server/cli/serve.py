@@ -1,0 +1,168 @@
+"""`specscope serve`: watch servers and serve the dashboard, in one process."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy import Engine
+
+from specscope_collectors.config import CollectorOptions, TargetError, parse_targets
+from specscope_collectors.observations import Target
+from specscope_collectors.runner import Runner
+from specscope_server.app import create_app
+from specscope_server.cli.flags import with_settings_flags
+from specscope_server.ingest.service import MeteredSink
+from specscope_server.kit.clock import system_clock
+from specscope_server.kit.errors import InvalidInput, SpecscopeError
+from specscope_server.kit.web.telemetry import Telemetry
+from specscope_server.logging import configure_logging
+from specscope_server.settings import Settings, load_settings
+from specscope_server.startup import prepare_store
+from specscope_server.store.engine import create_store_engine
+from specscope_server.store.ingest import IngestWriter
+
+USAGE_ERROR, FAILURE = 2, 1
+SHUTDOWN_SECONDS = 5
+
+
+def main(argv: list[str]) -> int:
+    """Run the command until it is told to stop; return the exit status."""
+    command = typer.Typer(add_completion=False)
+    command.command()(with_settings_flags(serve))
+    try:
+        command(argv, prog_name="specscope serve")
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def serve(config: Path | None, **flags: Any) -> None:
+    """Watch servers, keep what they say in a database, and serve the dashboard."""
+    try:
+        settings = load_settings(flags, config)
+        targets = parse_targets(settings.watch)
+        listener = listen(settings.host, settings.port)
+    except (InvalidInput, TargetError) as error:
+        typer.echo(f"specscope serve: {error}", err=True)
+        raise typer.Exit(USAGE_ERROR) from None
+    configure_logging(settings.log_format, settings.log_level)
+    try:
+        with listener:
+            run(settings, targets, listener)
+    except SpecscopeError as error:
+        typer.echo(f"specscope serve: {error}", err=True)
+        raise typer.Exit(FAILURE) from None
+
+
+def run(settings: Settings, targets: list[Target], listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM; everything that was started is stopped."""
+    with ExitStack() as stack:
+        engine = create_store_engine(settings.database)
+        stack.callback(engine.dispose)
+        prepare_store(engine, settings)
+        telemetry = Telemetry()
+        runner = _runner(settings, targets, engine, telemetry)
+        alive = None if runner is None else lambda: runner.is_running
+        app = create_app(settings, engine=engine, telemetry=telemetry, collectors_alive=alive)
+        if runner is not None:
+            runner.start()
+            stack.callback(runner.stop)
+        _serve(app, listener, greeting(settings, targets, listener))
+
+
+def greeting(settings: Settings, targets: list[Target], listener: socket.socket) -> str:
+    """Return the line that says where the dashboard is and what is watched."""
+    host, port = listener.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    watched = ", ".join(target.name for target in targets)
+    doing = (
+        f"watching {watched}"
+        if targets
+        else "watching nothing (no --watch): it shows what the database holds"
+    )
+    return f"Specscope is ready: http://{shown}:{port}   {doing}. Ctrl-C stops it."
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; raise `InvalidInput` for a port in use or an address that is not ours."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=1_024)
+    except PermissionError:
+        raise InvalidInput(f"--port {port}: this user may not listen there; take a port above 1023") from None
+    except OSError as error:
+        remedy = "stop what listens there or choose another --port (0 = any free one)"
+        if isinstance(error, socket.gaierror):
+            remedy = "name an address of this machine"
+        raise InvalidInput(
+            f"--host {host} --port {port}: cannot listen there ({error.strerror}); {remedy}"
+        ) from None
+
+
+def _runner(settings: Settings, targets: list[Target], engine: Engine, telemetry: Telemetry) -> Runner | None:
+    if not targets:
+        return None
+    key = settings.engine_api_key
+    options = CollectorOptions(
+        scrape_interval_seconds=settings.scrape_interval_seconds,
+        scrape_timeout_seconds=settings.scrape_timeout_seconds,
+        info_interval_seconds=settings.info_interval_seconds,
+        max_body_bytes=settings.max_body_bytes,
+        max_series_per_target=settings.max_series_per_target,
+        api_key=key.get_secret_value() if key else None,
+        tls_verify=settings.tls_verify,
+        ca_file=str(settings.ca_file) if settings.ca_file else None,
+    )
+    sink = MeteredSink(IngestWriter(engine), telemetry)
+    return Runner(targets, sink, options, system_clock)
+
+
+class _Server(uvicorn.Server):
+    """Says that it is ready once it is."""
+
+    greeting = ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            print(self.greeting, flush=True)
+
+
+def _serve(app: FastAPI, listener: socket.socket, line: str) -> None:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+    server = _Server(config)
+    server.greeting = line
+    with _signals_end_quietly():
+        server.run(sockets=[listener])
+
+
+@contextmanager
+def _signals_end_quietly() -> Iterator[None]:
+    """uvicorn stops on a signal and then raises it again; by then it has been heeded: it must not kill us."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
