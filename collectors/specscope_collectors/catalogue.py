@@ -1,8 +1,8 @@
 """The metric catalogue: every canonical metric that can be stored, with kind, unit and meaning.
 
 Sources translate raw engine names into these (each source has its own table of raw names and conversions per
-engine version); the store refuses a metric that is not here; the docs page is generated from here. Adding a row
-is all it takes to add a metric to the product.
+engine version); the store refuses a metric that is not here; the docs page is generated from here. Adding a
+row is all it takes to add a metric to the product.
 """
 
 from __future__ import annotations

@@ -60,13 +60,11 @@ class LineReader:
         if size_bytes > UNUSUAL_LINE_BYTES or self._unusual_bytes_left < 0:
             raise BadLineError("not a plain sample line, and too much of that for the lenient parser")
         try:
-            samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-        except (ValueError, IndexError):
-            samples = []
-        if len(samples) != 1:
-            raise BadLineError('not of the form name{label="value",…} number')
-        (sample,) = samples
-        return sample.name, tuple(sorted(sample.labels.items())), float(sample.value)
+            (family,) = text_string_to_metric_families(text)
+            (sample,) = family.samples
+            return sample.name, tuple(sorted(sample.labels.items())), float(sample.value)
+        except (ValueError, IndexError, OverflowError):
+            raise BadLineError('not of the form name{label="value",…} number') from None
 
 
 def number(text: str) -> float:

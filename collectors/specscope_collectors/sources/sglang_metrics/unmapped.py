@@ -1,7 +1,7 @@
 """Metrics that SGLang writes and that are deliberately not read, each with its reason.
 
-Nothing depends on this table but a test: every name in a captured answer is either mapped or stands here, so a name
-that a new engine version adds is a decision, not an oversight.
+Nothing depends on this table but a test: every name in a captured answer is either mapped or stands here, so
+a name that a new engine version adds is a decision, not an oversight.
 """
 
 from __future__ import annotations

@@ -1,0 +1,87 @@
+"""One answer of ``/metrics`` → what was read, and in which state the source is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specscope_collectors.fetch import Answer
+from specscope_collectors.health import health_of
+from specscope_collectors.observations import HealthState, SourceHealth
+from specscope_collectors.sources.sglang_metrics.exposition import (
+    Exposition,
+    NotAnExposition,
+    parse_exposition,
+)
+from specscope_collectors.sources.sglang_metrics.mapping import Mapped, map_exposition
+from specscope_collectors.sources.sglang_metrics.table import PREFIXES
+
+SOURCE = "sglang_metrics"
+PATH = "/metrics"
+
+OFF_REMEDY = "start SGLang with --enable-metrics"
+_OTHER_REMEDY = "give --watch the base URL of an SGLang server (what it answers on /metrics begins 'sglang:')"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsReading:
+    """``mapped`` is None when no value may be taken from the answer."""
+
+    health: SourceHealth
+    mapped: Mapped | None = None
+
+
+def read_metrics(answer: Answer, time_ms: int, *, max_series: int, adaptive: bool = False) -> MetricsReading:
+    """Return what ``answer`` holds; never raises for its content."""
+    if not answer.ok:
+        remedy = OFF_REMEDY if answer.state is HealthState.DISABLED else None
+        return MetricsReading(health_of(answer, SOURCE, time_ms, remedy=remedy))
+    try:
+        exposition = parse_exposition(answer.body, max_series=max_series)
+    except NotAnExposition as problem:
+        return MetricsReading(_not_metrics(answer, time_ms, problem))
+    mapped = map_exposition(exposition, adaptive=adaptive)
+    if mapped.is_truncated:
+        return MetricsReading(_truncated(answer, time_ms))
+    if not mapped.series and not any(name.startswith(PREFIXES) for name in exposition.names):
+        return MetricsReading(_other_product(answer, time_ms, exposition))
+    return MetricsReading(_read(answer, time_ms, exposition, mapped), mapped)
+
+
+def _read(answer: Answer, time_ms: int, exposition: Exposition, mapped: Mapped) -> SourceHealth:
+    remedy = ""
+    if exposition.over_limit:
+        remedy = "raise SPECSCOPE_MAX_SERIES_PER_TARGET, or find the label whose values never repeat"
+    return health_of(
+        answer,
+        SOURCE,
+        time_ms,
+        state=HealthState.PARTIAL if mapped.refused else HealthState.OK,
+        detail=f"{mapped.refused} values refused: " + "; ".join(mapped.refusals) if mapped.refused else "",
+        remedy=remedy,
+        series=mapped.series,
+        refused=mapped.refused,
+    )
+
+
+def _not_metrics(answer: Answer, time_ms: int, problem: NotAnExposition) -> SourceHealth:
+    if problem.is_empty:
+        detail, remedy = f"{answer.url} is empty: nothing measured yet", "send a request"
+        return health_of(
+            answer, SOURCE, time_ms, state=HealthState.PARTIAL, detail=detail, remedy=remedy, series=0
+        )
+    detail = f"{answer.url} is not SGLang's metrics: {problem.reason}"
+    state = HealthState.NOT_THIS_ENGINE
+    return health_of(answer, SOURCE, time_ms, state=state, detail=detail, remedy=_OTHER_REMEDY)
+
+
+def _truncated(answer: Answer, time_ms: int) -> SourceHealth:
+    detail = f"{answer.url} was cut off after {answer.body_bytes} bytes; nothing is taken from it"
+    remedy = "a proxy or a dying server cuts answers; it is tried again"
+    return health_of(answer, SOURCE, time_ms, state=HealthState.INVALID, detail=detail, remedy=remedy)
+
+
+def _other_product(answer: Answer, time_ms: int, exposition: Exposition) -> SourceHealth:
+    names = ", ".join(sorted(exposition.names)[:3])
+    detail = f"{answer.url} holds metrics, but none of SGLang (it has {names or 'none'})"
+    state = HealthState.NOT_THIS_ENGINE
+    return health_of(answer, SOURCE, time_ms, state=state, detail=detail, remedy=_OTHER_REMEDY)
