@@ -37,7 +37,8 @@ def test_without_metrics_the_current_load_is_taken_and_empty_zeros_are_not() -> 
     assert found == {
         "requests.running": 0, "requests.queued": 0, "kv.used_tokens": 0, "kv.max_tokens": 8192,
         "kv.usage": 0, "engine.max_running_requests": 8,
-        "spec.lifetime_accept_length": 2.2190201729106627, "memory.weights": 0.01, "memory.kv_cache": 0.016, "memory.graphs": 0,
+        "spec.lifetime_accept_length": 2.2190201729106627, "memory.weights": 0.01,
+        "memory.kv_cache": 0.016, "memory.graphs": 0,
     }  # fmt: skip
 
 

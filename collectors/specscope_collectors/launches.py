@@ -1,0 +1,144 @@
+"""What is known of the launch that measurements belong to, and how a scrape changes it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from specscope_collectors.identity import Change, Evidence, Identity, digest, judge
+from specscope_collectors.observations import Event, Launch
+from specscope_collectors.sources.sglang_info import ServerInfo, to_launch
+from specscope_collectors.sources.sglang_info.body import EVIDENCE
+from specscope_collectors.sources.sglang_info.fingerprint import identify
+from specscope_collectors.sources.sglang_metrics.mapping import Mapped
+
+MAX_CHANGES = 50
+_MAX_NAMED = 4
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """The launch in force, and what tells it from others."""
+
+    launch: Launch
+    identity: Identity
+    models: tuple[str, ...] = ()
+    """``model_name`` labels seen with it."""
+    salt: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scrape says about the launch."""
+
+    change: Change
+    known: Known
+    event: Event | None = None
+
+
+def by_info(known: Known | None, info: ServerInfo, evidence: Evidence, time_ms: int) -> Verdict:
+    """Judge with what the engine says about itself."""
+    seen = identify(info)
+    change = judge(known.identity if known else None, seen, evidence)
+    if known is not None and change is Change.SAME:
+        return Verdict(change=change, known=known)
+    key, salt = _key(known, seen, change, time_ms)
+    draft = to_launch(info, key=key, time_ms=time_ms)
+    launch = msgspec.structs.replace(draft, reason=_reason(known, draft, change))
+    models = known.models if known and change is Change.CONFIGURATION else ()
+    return _verdict(change, known, Known(launch=launch, identity=seen, models=models, salt=salt))
+
+
+def by_metrics(known: Known | None, mapped: Mapped, evidence: Evidence, time_ms: int) -> Verdict:
+    """Judge with the metrics alone, when the engine does not say what it is."""
+    seen = _identity_of_metrics(known, mapped, time_ms)
+    change = judge(known.identity if known else None, seen, evidence)
+    if known is not None and change is Change.SAME and looks_different(known, mapped):
+        change = Change.CONFIGURATION
+    if known is not None and change is Change.SAME:
+        return Verdict(change=change, known=known)
+    key, salt = _key(known, seen, change, time_ms)
+    draft = Launch(
+        key=key,
+        time_ms=time_ms,
+        engine="sglang",
+        engine_version=mapped.version_from_metric_set,
+        version_source="metric_names",
+        served_model_name=next(iter(sorted(mapped.models)), None),
+        is_demo=mapped.demo,
+    )
+    launch = msgspec.structs.replace(draft, reason=_reason(known, draft, change))
+    models = tuple(sorted(mapped.models))
+    return _verdict(change, known, Known(launch=launch, identity=seen, models=models, salt=salt))
+
+
+def looks_different(known: Known, mapped: Mapped) -> bool:
+    """True when the metrics speak of another model, or of the demo instead of the real thing."""
+    other_models = bool(known.models and mapped.models) and mapped.models.isdisjoint(known.models)
+    return other_models or (mapped.series > 0 and mapped.demo != known.launch.is_demo)
+
+
+def with_models(known: Known, mapped: Mapped) -> Known:
+    """Return ``known`` with the model names seen since (they appear one by one)."""
+    merged = tuple(sorted({*known.models, *mapped.models}))
+    return known if merged == known.models else msgspec.structs.replace(known, models=merged)
+
+
+def changes_between(old: Launch, new: Launch) -> dict[str, list[Any]]:
+    """Return changed settings → [old, new], at most `MAX_CHANGES`, without what every start changes."""
+    if not old.config or not new.config:
+        return {}
+    names = sorted((old.config.keys() | new.config.keys()) - EVIDENCE)
+    pairs = {name: [old.config.get(name), new.config.get(name)] for name in names}
+    pairs["environment"] = [old.environment, new.environment]
+    changed = [(name, pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    return dict(changed[:MAX_CHANGES])
+
+
+def _identity_of_metrics(known: Known | None, mapped: Mapped, time_ms: int) -> Identity:
+    by_names = known is not None and known.identity.source == "metric_names"
+    if known is not None and by_names and not looks_different(known, mapped):
+        models = list(known.models)
+        process = known.identity.process
+        same_version = known.launch.engine_version == mapped.version_from_metric_set or not mapped.series
+        if same_version:
+            return known.identity
+    else:
+        models, process = sorted(mapped.models), digest(["first seen", time_ms])
+    configuration = digest([models, mapped.version_from_metric_set, mapped.demo])
+    return Identity(source="metric_names", process=process, configuration=configuration)
+
+
+def _key(known: Known | None, seen: Identity, change: Change, time_ms: int) -> tuple[str, str]:
+    """Return (key, salt); a restart that looks like the launch before gets a salt of its own."""
+    salt = known.salt if known and change is Change.CONFIGURATION else ""
+    key = seen.key(salt)
+    if known is not None and change is Change.RESTART and key == known.launch.key:
+        salt = str(time_ms)
+        key = seen.key(salt)
+    return key, salt
+
+
+def _reason(known: Known | None, launch: Launch, change: Change) -> str:
+    if known is None:
+        return "first seen"
+    changed = changes_between(known.launch, launch)
+    if change is Change.RESTART:
+        return "restarted with another configuration" if changed else "restarted"
+    if not known.launch.config and launch.config:
+        return "configuration became readable"
+    return "configuration changed"
+
+
+def _verdict(change: Change, before: Known | None, after: Known) -> Verdict:
+    launch = after.launch
+    changes = changes_between(before.launch, launch) if before else {}
+    named = [f"{name} {old!r} → {new!r}" for name, (old, new) in changes.items() if name != "environment"]
+    message = f"{launch.reason}: " + ", ".join(named[:_MAX_NAMED]) if named else launch.reason
+    more = len(named) - _MAX_NAMED
+    event = Event(
+        kind=change.value,
+        time_ms=launch.time_ms,
+        message=message[:400] + (f" and {more} more" if more > 0 else ""),
+        detail={"changes": changes} if changes else {},
+    )
+    return Verdict(change=change, known=after, event=event)

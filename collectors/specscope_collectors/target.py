@@ -1,0 +1,230 @@
+"""One watched target: scrape, decide which launch the values belong to, store, remember.
+
+A scrape that failed is a gap: no value of it is used, the next good one carries the growth. What could not be
+stored is not remembered, so it is measured again, over a wider span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from concurrent.futures import Executor
+
+import httpx
+import structlog
+
+from specscope_collectors import checkpoint, launches
+from specscope_collectors.clock import Clock, monotonic_of, system_clock
+from specscope_collectors.config import CollectorOptions
+from specscope_collectors.health import PASSING, READ
+from specscope_collectors.identity import Change
+from specscope_collectors.increments import CheckpointError
+from specscope_collectors.launches import Known, Verdict
+from specscope_collectors.observations import Batch, HealthState, Labels, Sink, Target
+from specscope_collectors.reader import Reader
+from specscope_collectors.schedule import Due
+from specscope_collectors.sources.sglang_info import ServerInfo
+from specscope_collectors.sources.sglang_loads.levels import FIELDS
+from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements
+
+MAX_DEFERRALS = 3
+"""Scrapes for which values wait until the engine says what it is; then the metrics alone must do."""
+RETRY_INFO_SECONDS = 30.0
+ANSWERED = READ | {HealthState.DISABLED}
+"""States of ``/metrics`` in which the engine is worth asking more."""
+LOADS_BESIDE_METRICS = frozenset({
+    "spec.lifetime_accept_length", "engine.max_running_requests", "memory.weights", "memory.kv_cache",
+    "memory.graphs",
+})  # fmt: skip
+"""What ``/v1/loads`` adds when ``/metrics`` is on; the rest would be reported twice."""
+
+log = structlog.get_logger("specscope.collector")
+
+
+class TargetCollector:
+    """Scrapes one target whenever `scrape` is called; never raises but for cancellation."""
+
+    def __init__(
+        self,
+        target: Target,
+        sink: Sink,
+        options: CollectorOptions,
+        client: httpx.AsyncClient,
+        *,
+        clock: Clock = system_clock,
+        pool: Executor | None = None,
+    ) -> None:
+        self.target = target
+        self.collector_id = f"watch:{target.name}@{target.base_url}"
+        self.was_slow = False
+        """The last scrape ran into its deadline."""
+        self._sink = sink
+        self._reader = Reader(target, client, options, clock, pool)
+        monotonic = monotonic_of(clock)
+        self._info_due = Due(options.info_interval_seconds, monotonic)
+        self._loads_due = Due(options.loads_interval_seconds, monotonic)
+        self._codec = checkpoint.KnownCodec()
+        self._committed: Committed | None = None
+        self._info: ServerInfo | None = None
+        self._must_ask = True
+        self._gap = True
+        self._was_off = False
+        self._deferrals = 0
+        self._loads_offered = True
+        self._told = ""
+
+    async def scrape(self) -> None:
+        """Scrape once and store the outcome."""
+        if self._committed is None:
+            self._committed = await self._reader.in_thread(self._resume)
+        committed = self._committed
+        if committed is None:
+            return
+        tick = Tick(await self._reader.metrics(adaptive=_is_adaptive(committed.known)))
+        tick.plain = await self._reader.in_thread(lambda: growth(tick, committed.memory))
+        self.was_slow = tick.metrics.health.state is HealthState.TIMEOUT
+        self._notice_gap(tick)
+        if tick.metrics.health.state in ANSWERED:
+            await self._ask_further(tick, committed.known)
+        self._committed = await self._reader.in_thread(lambda: self._conclude(tick, committed))
+
+    # What to ask
+
+    def _notice_gap(self, tick: Tick) -> None:
+        state = tick.metrics.health.state
+        is_off = state is HealthState.DISABLED
+        if state not in READ and not (is_off and self._was_off):
+            self._must_ask = self._gap = True
+            self._info = None
+        if state in READ and self._was_off:  # --enable-metrics cannot be set without a restart
+            self._must_ask = self._gap = True
+        self._was_off = is_off
+
+    async def _ask_further(self, tick: Tick, known: Known | None) -> None:
+        mapped, is_due = tick.mapped, self._info_due.now()
+        different = known is not None and mapped is not None and launches.looks_different(known, mapped)
+        fell = tick.plain is not None and tick.plain.all_fell
+        tick.is_urgent = known is None or self._must_ask or self._gap or different or fell
+        if is_due or self._must_ask or different or fell:
+            await self._ask_info(tick)
+        if known is not None and self._loads_offered and self._loads_due.now():
+            await self._ask_loads(tick, known)
+
+    async def _ask_info(self, tick: Tick) -> None:
+        tick.info = await self._reader.info()
+        passing = tick.info.health.state in PASSING
+        self._info_due.restart(RETRY_INFO_SECONDS if passing else None)
+        if tick.info.info is not None:
+            self._info = tick.info.info
+            self._must_ask = False
+            self._deferrals = 0
+        elif not passing:
+            self._info = None
+            self._must_ask = False
+
+    async def _ask_loads(self, tick: Tick, known: Known) -> None:
+        name = known.launch.served_model_name
+        labels: Labels = {"model_name": name} if name else {}
+        tick.loads = await self._reader.loads(already=_already(tick), labels=labels)
+        self._loads_due.restart()
+        self._loads_offered = tick.loads.health.state is not HealthState.DISABLED
+
+    # What it means
+
+    def _conclude(self, tick: Tick, before: Committed) -> Committed | None:
+        """Store one batch and return the new state; None when it was not stored."""
+        verdict = self._verdict(tick, before)
+        after, batch = self._batch(tick, before, verdict)
+        try:
+            self._sink.apply(batch)
+        except Exception as error:
+            self._tell("store", "not stored", error=repr(error)[:300])
+            self._gap = True
+            return None
+        if verdict is not None:
+            self._gap = self._gap and tick.mapped is None and self._must_ask
+            if verdict.change is not Change.SAME:
+                self._loads_offered = True
+                log.info("launch", target=self.target.name, reason=verdict.known.launch.reason)
+        self._tell(tick.metrics.health.state.value, tick.metrics.health.detail)
+        return after
+
+    def _verdict(self, tick: Tick, before: Committed) -> Verdict | None:
+        """Return which launch the values belong to; None while that cannot be said."""
+        known = before.known
+        asked = tick.info
+        info = asked.info if asked else None
+        if info is None and not tick.is_urgent:
+            return Verdict(change=Change.SAME, known=known) if known else None
+        if asked is not None and info is None and asked.health.state in PASSING and self._may_defer():
+            return None
+        info = info or self._info
+        evidence = tick.evidence(gap=self._gap)
+        if info is not None:
+            return launches.by_info(known, info, evidence, tick.time_ms)
+        self._must_ask = False
+        if tick.mapped is not None:
+            return launches.by_metrics(known, tick.mapped, evidence, tick.time_ms)
+        return Verdict(change=Change.SAME, known=known) if known else None
+
+    def _may_defer(self) -> bool:
+        self._deferrals += 1
+        return self._deferrals <= MAX_DEFERRALS
+
+    def _batch(self, tick: Tick, before: Committed, verdict: Verdict | None) -> tuple[Committed, Batch]:
+        known, memory = before.known, before.memory
+        found = []
+        if verdict is not None:
+            known = launches.with_models(verdict.known, tick.mapped) if tick.mapped else verdict.known
+            restarted = verdict.change is Change.RESTART
+            grown = growth(tick, memory, fresh_process=True) if restarted else tick.plain
+            found = measurements(tick, verdict, grown)
+            memory = grown.memory if grown else memory
+        elif tick.plain is not None and memory.scraped_ms is None:
+            memory = tick.plain.memory  # the baseline needs no launch
+        after = Committed(before.sequence + 1, memory, known)
+        batch = Batch(
+            collector_id=self.collector_id,
+            sequence=after.sequence,
+            target=self.target,
+            launch_key=known.launch.key if known else None,
+            observations=(*found, *health_observations(tick, known)),
+            checkpoint=checkpoint.encode(memory, known, self._codec),
+        )
+        return after, batch
+
+    # Where it goes on
+
+    def _resume(self) -> Committed | None:
+        """Return the state that is stored; None when the store cannot be asked now."""
+        try:
+            resume = self._sink.resume(self.collector_id)
+        except Exception as error:
+            self._tell("store", "not readable", error=repr(error)[:300])
+            self._must_ask = self._gap = True  # nobody looks at the target meanwhile
+            return None
+        if resume.checkpoint is None:
+            return Committed(sequence=resume.sequence)
+        try:
+            memory, known = checkpoint.decode(resume.checkpoint)
+        except CheckpointError as error:
+            log.warning("starting anew", target=self.target.name, reason=str(error))
+            return Committed(sequence=resume.sequence)
+        return Committed(resume.sequence, memory, known)
+
+    def _tell(self, state: str, detail: str, **more: str) -> None:
+        """Log a state once, when it begins."""
+        if state != self._told:
+            write = log.info if state == HealthState.OK.value else log.warning
+            write("target state", target=self.target.name, state=state, detail=detail, **more)
+            self._told = state
+
+
+def _is_adaptive(known: Known | None) -> bool:
+    return known is not None and bool(known.launch.speculative.adaptive)
+
+
+def _already(tick: Tick) -> Collection[str]:
+    """Metrics that ``/metrics`` gives, or would give with the next request."""
+    if tick.mapped is None:
+        return ()
+    return {*(FIELDS.keys() - LOADS_BESIDE_METRICS), *(metric for metric, _ in tick.mapped.levels)}
