@@ -41,6 +41,14 @@ def database_url(database: str) -> str:
     return f"sqlite:///{path}"
 
 
+def new_log(database: str) -> Path:
+    """Return an empty log file, beside the database where that is a file."""
+    log = Path("var/demo.log" if "://" in database else database).absolute().with_suffix(".log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("")
+    return log
+
+
 @app.command()
 def run(
     port: Port = 8200,
@@ -56,10 +64,7 @@ def run(
         raise typer.Exit(2) from error
     # A new seed for each run, so that its launches are not taken for those of the run before.
     options = DemoOptions(port, speed, int(time.time()), database_url(database))
-    log = Path("var/demo.log") if "://" in database else Path(database).absolute().with_suffix(".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("")
-    raise typer.Exit(play(options, log, open_browser=sys.stdout.isatty() and not no_browser))
+    raise typer.Exit(play(options, new_log(database), open_browser=sys.stdout.isatty() and not no_browser))
 
 
 def play(options: DemoOptions, log: Path, *, open_browser: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -12,9 +13,17 @@ from typing import IO
 STOP_SECONDS = 8.0
 
 
+def _clean_environment() -> dict[str, str]:
+    """Return the environment without the user's own settings of a real server."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("SPECSCOPE_")}
+
+
 @dataclass(slots=True)
 class Children:
-    """`specscope` commands run as child processes; what they write to standard error goes to ``log``."""
+    """`specscope` commands run as child processes.
+
+    ``log`` (an absolute path) takes what they write; its folder is where they run.
+    """
 
     log: Path
     _processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
@@ -27,6 +36,8 @@ class Children:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if read_output else log,
                 stderr=log,
+                cwd=self.log.parent,  # not where a specscope.toml of the user's may lie
+                env=_clean_environment(),
                 text=True,
                 start_new_session=True,  # Ctrl-C reaches the parent only, which stops them in order
             )

@@ -57,7 +57,8 @@ def start_engines(children: Children, options: DemoOptions) -> list[str]:
 
 def start_server(children: Children, options: DemoOptions, watched: list[str]) -> str:
     """Start the dashboard and return its URL."""
-    arguments = ["serve", "--port", str(options.port), "--database", options.database]
+    arguments = ["serve", "--host", "127.0.0.1", "--port", str(options.port)]
+    arguments += ["--database", options.database, "--migrate"]
     arguments += [
         "--scrape-interval-seconds",
         "1",
