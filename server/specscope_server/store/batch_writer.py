@@ -72,10 +72,9 @@ def _write_scalars(
     id_of_slot = np.zeros(len(prepared.keys), dtype=np.int64)
     id_of_slot[used] = [series_id or 0 for series_id in found]
     samples, repeats = to_samples(checked, id_of_slot)
-    known = samples.series_id > 0
-    offered = samples.take(known)
-    stored = write_samples(connection, offered)
-    return len(stored), repeats + len(offered) - len(stored), int(np.count_nonzero(~known))
+    stored = write_samples(connection, samples)
+    without_id = int(np.count_nonzero(id_of_slot[checked.slot] == 0))
+    return len(stored), repeats + len(samples) - len(stored), without_id
 
 
 def _write_distributions(
