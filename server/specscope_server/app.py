@@ -25,6 +25,7 @@ from specscope_server.kit.web.login import login_router
 from specscope_server.kit.web.problems import Problem
 from specscope_server.kit.web.state import AppState
 from specscope_server.kit.web.telemetry import RequestTimer, Telemetry
+from specscope_server.pages import errors as error_pages
 from specscope_server.settings import Settings
 from specscope_server.startup import prepare_store, retention_running
 from specscope_server.store import migrate
@@ -64,6 +65,7 @@ def create_app(
     app.state.settings = settings
     counters.add_gauge("specscope_database_bytes", "Disk use of the database.", lambda: _disk_use(store))
     problems.install(app)
+    error_pages.install(app)
     _add_layers(app, settings, clock, counters)
     _add_routes(app, settings, clock, counters)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]

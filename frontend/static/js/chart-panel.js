@@ -94,7 +94,7 @@ class ChartPanel extends HTMLElement {
     if (!text) return;
     const message = document.createElement("p");
     message.className = "chart-message";
-    message.textContent = text;
+    message.append(Object.assign(document.createElement("span"), { textContent: text }));
     this.area.append(message);
   }
 

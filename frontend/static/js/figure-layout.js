@@ -5,8 +5,7 @@ export function panelLayout(layout, height) {
   const { title, ...rest } = layout;
   const yaxis = { ...rest.yaxis };
   delete yaxis.title;
-  const bottom = rest.showlegend ? 66 : 40;
-  return { ...rest, yaxis, height, margin: { l: 44, r: 12, t: 22, b: bottom } };
+  return { ...rest, yaxis, height, margin: { l: 44, r: 12, t: 22, b: 66 } };
 }
 
 /** True when no trace has a finite value: nothing was measured in this range. */

@@ -1,7 +1,7 @@
 """Charts of acceptance over time, as plain plotly dicts built from an `AcceptanceTrend`.
 
-Gaps stay gaps, idle stretches are shaded instead of being drawn as a flat line (the engine's gauges freeze when it
-idles), rates start at 0, and the accept length axis runs from 1 (nothing accepted) to K + 1 (everything accepted).
+Gaps stay gaps; idle stretches are shaded instead of being drawn as a flat line (the engine's gauges freeze
+when it idles); rates start at 0; the accept length axis runs from 1 (nothing accepted) to K + 1 (all of it).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ LOAD = Words(
 
 
 def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
-    """Accept length τ in tokens per cycle, bonus token included; axis from 1 to K + 1, whose height K + 1 is drawn."""
+    """Accept length τ in tokens per cycle, bonus token included; axis from 1 to the ceiling K + 1."""
     times, figure = _start(trend, theme)
     depths = [point.num_steps for point in trend.points]
     ceiling = [None if depth is None else depth + 1 for depth in depths]
@@ -78,7 +78,14 @@ def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
         _limit("ceiling K + 1", times, ceiling, theme),
     ]
     top = max((value for value in ceiling if value is not None), default=DEFAULT_DEPTH + 1)
-    _axis(figure, "tokens per cycle", [1, top + 0.04 * (top - 1)], ".2f", ticks=_whole_ticks(top))
+    _axis(
+        figure,
+        "tokens per cycle",
+        [1, top + 0.04 * (top - 1)],
+        ".2f",
+        tickformat="d",
+        every=_tick_distance(top),
+    )
     return _finish(figure, trend, theme, ACCEPT_LENGTH)
 
 
@@ -88,7 +95,7 @@ def strict_acceptance_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     figure["data"] = [
         line_trace("draft acceptance", times, _active(trend, "draft_acceptance"), theme.accepted)
     ]
-    _axis(figure, "share of proposed drafts", [0, 1.04], ".1%", tickformat=".0%", ticks=_FIFTHS)
+    _axis(figure, "share of proposed drafts", [0, 1.04], ".1%", tickformat=".0%", every=0.2)
     return _finish(figure, trend, theme, DRAFT_ACCEPTANCE)
 
 
@@ -107,7 +114,7 @@ def engine_rate_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     floor = [point.engine_rate_floor for point in trend.points]
     if any(value is not None for value in floor):
         figure["data"].append(_limit("floor 1/D: nothing accepted", times, floor, theme))
-    _axis(figure, "rate as printed", [0, 1.04], ".1%", tickformat=".0%", ticks=_FIFTHS)
+    _axis(figure, "rate as printed", [0, 1.04], ".1%", tickformat=".0%", every=0.2)
     return _finish(figure, trend, theme, replace(ENGINE_RATE, definition=_rate_definition(trend)))
 
 
@@ -146,8 +153,6 @@ TREND_FIGURES: dict[str, Callable[[AcceptanceTrend, Theme], Figure]] = {
 }
 """Name in the URL → function."""
 
-_FIFTHS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-
 
 def idle_bands(points: Sequence[TrendPoint], step_seconds: float) -> list[Band]:
     """Return the stretches of adjacent idle points; a point covers the step that begins at its time."""
@@ -168,7 +173,7 @@ def _start(trend: AcceptanceTrend, theme: Theme) -> tuple[dict[str, str], Figure
 
 
 def _active(trend: AcceptanceTrend, field: str) -> list[float | None]:
-    """Values of a field where the engine was active; what a frozen gauge says while idle is not a measurement."""
+    """Values of a field where the engine was active; a gauge that froze while idle is not a measurement."""
     return [getattr(point, field) if point.state == ActivityState.ACTIVE else None for point in trend.points]
 
 
@@ -184,21 +189,20 @@ def _axis(
     hoverformat: str,
     *,
     tickformat: str = "",
-    ticks: list[float] | None = None,
+    every: float | None = None,
 ) -> None:
     axis = figure["layout"]["yaxis"]
     axis.update(title={"text": title, "standoff": 8}, hoverformat=hoverformat)
     axis.update({"range": limits} if limits else {"rangemode": "tozero"})
     if tickformat:
         axis["tickformat"] = tickformat
-    if ticks:
-        axis["tickvals"] = ticks
+    if every and limits:
+        axis.update(tick0=limits[0], dtick=every)
 
 
-def _whole_ticks(top: float) -> list[float]:
+def _tick_distance(top: float) -> float:
     """Whole numbers from 1 to K + 1, at most about seven of them."""
-    stride = max(1, round(top / 7))
-    return [float(value) for value in range(1, int(top) + 1, stride)]
+    return max(1.0, float(round(top / 7)))
 
 
 def _rate_definition(trend: AcceptanceTrend) -> str:
@@ -218,6 +222,5 @@ def _finish(figure: Figure, trend: AcceptanceTrend, theme: Theme, words: Words) 
     add_markers(layout, [Marker(epoch_ms(launch.time), launch.label) for launch in trend.launches], theme)
     if trend.is_demo:
         add_watermark(layout, theme)
-    layout["showlegend"] = len(figure["data"]) > 1 or any(shape.get("showlegend") for shape in layout["shapes"])
     describe(figure, words, trend.is_demo)
     return figure

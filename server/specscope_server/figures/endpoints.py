@@ -23,12 +23,14 @@ _LIST_EXAMPLE = {
     "figures": [
         {
             "name": "accept-length", "title": "Accept length τ", "unit": "tokens per cycle",
-            "question": "How many tokens does one speculative cycle emit?", "definition": "τ = 1 + mean accepted drafts",
+            "question": "How many tokens does one speculative cycle emit?",
+            "definition": "τ = 1 + mean accepted drafts",
         }
     ]
 }  # fmt: skip
+_ARRAY_EXAMPLE = {"dtype": "f8", "bdata": "AAAAAAAAAEA="}
 _FIGURE_EXAMPLE = {
-    "data": [{"type": "scatter", "name": "accept length τ", "x": {"dtype": "f8", "bdata": "AAAA"}, "y": {"dtype": "f8", "bdata": "AAAA"}}],
+    "data": [{"type": "scatter", "name": "accept length τ", "x": _ARRAY_EXAMPLE, "y": _ARRAY_EXAMPLE}],
     "layout": {"meta": {"name": "accept-length", "title": "Accept length τ", "is_demo": False}},
 }  # fmt: skip
 _CSV_EXAMPLE = "line,time,value\r\naccept length τ,2026-03-01T12:00:15.000Z,2.0\r\n"
@@ -43,7 +45,11 @@ def figures() -> FigureList:
     return FigureList(
         figures=[
             FigureItem(
-                name=words.name, title=words.title, question=words.question, definition=words.definition, unit=words.unit
+                name=words.name,
+                title=words.title,
+                question=words.question,
+                definition=words.definition,
+                unit=words.unit,
             )
             for words in items
         ]
@@ -51,7 +57,9 @@ def figures() -> FigureList:
 
 
 @router.get(
-    "/figures/{name}", summary="Draw a figure", response_model=FigureDocument,
+    "/figures/{name}",
+    summary="Draw a figure",
+    response_model=FigureDocument,
     responses=answers(_FIGURE_EXAMPLE, 404, 422, csv=_CSV_EXAMPLE),
 )
 def figure(
@@ -64,7 +72,8 @@ def figure(
     launch: LaunchChoice = None,
     theme: Annotated[ThemeName, Query(description="Colours")] = ThemeName.LIGHT,
     chosen: Annotated[
-        FigureFormat, Query(alias="format", description="`json` for plotly, `csv` of what is drawn, `html` to save")
+        FigureFormat,
+        Query(alias="format", description="`json` (plotly), `csv` of what is drawn, `html` to save"),
     ] = FigureFormat.JSON,
 ) -> Response:
     """A figure of one server over a range, exactly as the pages draw it."""

@@ -44,7 +44,7 @@ Plotly.newPlot("figure", figure.data, figure.layout, {{responsive: true, display
 
 
 def figure_html(figure: Figure, library: str) -> bytes:
-    """Return a page that needs no network; ``library`` is the text of plotly.js. To be saved, not to be served inline."""
+    """Return a page that needs no network, to be saved; ``library`` is the text of plotly.js."""
     layout = {**figure["layout"], "margin": {"l": 64, "r": 24, "t": 96, "b": 64}}
     text = dump_json({"data": figure["data"], "layout": layout}).decode()
     page = _PAGE.format(

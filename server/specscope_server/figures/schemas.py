@@ -29,7 +29,7 @@ class FigureItem(BaseModel):
     name: str
     title: str
     question: str = Field(description="What the figure answers")
-    definition: str = Field(description="Definition of what is drawn; may depend on the data, then it is in the figure")
+    definition: str = Field(description="What is drawn; when it depends on the data, see the figure")
     unit: str
 
 
@@ -43,4 +43,4 @@ class FigureDocument(BaseModel):
     """A figure in plotly's JSON form: `plotly.graph_objects.Figure(document)` takes it as it is."""
 
     data: list[dict[str, Any]] = Field(description="Traces; numbers are typed arrays, NaN is a gap")
-    layout: dict[str, Any] = Field(description="Layout; `meta` holds title, question, definition, unit and is_demo")
+    layout: dict[str, Any] = Field(description="Layout; `meta` holds the words about it and is_demo")

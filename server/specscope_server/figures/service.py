@@ -14,12 +14,14 @@ from specscope_server.kit.panel import Panel
 
 @lru_cache(maxsize=1)
 def panels() -> dict[str, Panel]:
-    """Return name → panel, from each domain folder with a ``panels.py``; two panels of one name are a mistake."""
+    """Return name → panel, from each domain folder with a ``panels.py``; names must not repeat."""
     found: dict[str, Panel] = {}
     for package in sorted(pkgutil.iter_modules(specscope_server.__path__), key=lambda entry: entry.name):
         for panel in _panels_of(package.name) if package.ispkg else ():
             if panel.words.name in found:
-                raise RuntimeError(f"two panels are called {panel.words.name!r}; the second is in {package.name}")
+                raise RuntimeError(
+                    f"two panels are called {panel.words.name!r}; the second is in {package.name}"
+                )
             found[panel.words.name] = panel
     return found
 

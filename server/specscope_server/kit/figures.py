@@ -1,7 +1,7 @@
-"""Parts that all figures share. A figure is a plain dict in plotly's JSON form: ``{"data": [...], "layout": {...}}``.
+"""Parts that all figures share. A figure is a plain dict in plotly's JSON form.
 
-Plain dicts with typed arrays are an order of magnitude faster to build and encode than plotly's own objects; tests
-validate every figure against plotly's schema instead.
+Plain dicts with typed arrays are an order of magnitude faster to build and encode than plotly's own objects;
+tests validate every figure against plotly's schema instead.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def epoch_ms(iso: str) -> float:
 
 
 def label(text: str, limit: int = MAX_LABEL_CHARACTERS) -> str:
-    """Return untrusted text as plotly may draw it: shortened, without control or direction marks, and escaped.
+    """Return untrusted text as plotly may draw it: shortened, no control or direction marks, escaped.
 
     plotly reads a small subset of HTML (``<a href>``, ``<b>``, entities) in every text it draws.
     """
@@ -71,7 +71,7 @@ def label(text: str, limit: int = MAX_LABEL_CHARACTERS) -> str:
 
 
 def floats(values: Iterable[float | None]) -> dict[str, str]:
-    """Return numbers as plotly's typed array (base64 of little-endian float64); None becomes NaN, which is a gap."""
+    """Return numbers as plotly's typed array (base64 of little-endian float64); None becomes NaN, a gap."""
     array = np.array([np.nan if value is None else value for value in values], dtype="<f8")
     return {"dtype": "f8", "bdata": base64.b64encode(array.tobytes()).decode("ascii")}
 
@@ -116,7 +116,7 @@ def _has_lone_point(values: Sequence[float | None]) -> bool:
 
 
 def time_layout(theme: Theme, from_ms: float, to_ms: float) -> dict[str, Any]:
-    """Return the layout that every time chart shares: one time axis in UTC, hairline grid, legend below the plot."""
+    """Return the layout that every time chart shares: one time axis in UTC, hairline grid, legend below."""
     return {
         "font": {"family": FONT, "size": 12, "color": theme.ink_soft},
         "paper_bgcolor": theme.paper,
@@ -155,8 +155,9 @@ _LEGEND = {
     "orientation": "h",
     "x": 0,
     "xanchor": "left",
-    "y": -0.26,
-    "yanchor": "top",
+    "yref": "container",
+    "y": 0,
+    "yanchor": "bottom",
     "bgcolor": "rgba(0,0,0,0)",
     "itemclick": False,
     "itemdoubleclick": False,
@@ -169,7 +170,7 @@ _TICK_FORMATS = [
 
 
 def describe(figure: Figure, words: Words, is_demo: bool) -> None:
-    """Put the words of a figure into ``layout.meta`` (plain text, for the page) and into its title (for exports)."""
+    """Put the words of a figure into ``layout.meta`` (plain, for pages) and its title (for exports)."""
     layout = figure["layout"]
     layout["meta"] = {**asdict(words), "is_demo": is_demo}
     subtitle = f"{words.question} {words.definition}".strip()
@@ -182,14 +183,14 @@ def describe(figure: Figure, words: Words, is_demo: bool) -> None:
 
 
 def add_bands(layout: dict[str, Any], bands: Sequence[Band], name: str, theme: Theme) -> None:
-    """Shade stretches of time behind the data; the wide ones carry the name as text, all share one legend entry."""
+    """Shade stretches of time behind the data; wide ones carry the name, all share one legend entry."""
     low, high = layout["xaxis"]["range"]
     for index, band in enumerate(bands):
         wide = (band.to_ms - band.from_ms) > 0.07 * (high - low)
         shape: dict[str, Any] = {
             "type": "rect", "layer": "below", "xref": "x", "yref": "paper",
             "x0": band.from_ms, "x1": band.to_ms, "y0": 0, "y1": 1,
-            "fillcolor": theme.idle, "opacity": 0.35, "line": {"width": 0},
+            "fillcolor": theme.idle, "opacity": 0.5, "line": {"width": 0},
             "name": name, "legendgroup": name, "showlegend": index == 0,
         }  # fmt: skip
         if wide:
@@ -202,13 +203,14 @@ def add_bands(layout: dict[str, Any], bands: Sequence[Band], name: str, theme: T
 
 
 def add_markers(layout: dict[str, Any], markers: Sequence[Marker], theme: Theme) -> None:
-    """Draw a vertical line per marker, and its label above the plot where there is room before the next one."""
+    """Draw a vertical line per marker, and its label above the plot where there is room before the next."""
     low, high = layout["xaxis"]["range"]
     shown = [marker for marker in markers if low <= marker.time_ms <= high]
     edges = [*(marker.time_ms for marker in shown), high]
     for index, marker in enumerate(shown):
         layout["shapes"].append({
-            "type": "line", "xref": "x", "yref": "paper", "x0": marker.time_ms, "x1": marker.time_ms, "y0": 0, "y1": 1,
+            "type": "line", "xref": "x", "yref": "paper",
+            "x0": marker.time_ms, "x1": marker.time_ms, "y0": 0, "y1": 1,
             "line": {"color": theme.ink_soft, "width": 1, "dash": "dot"}, "layer": "above",
         })  # fmt: skip
         layout["annotations"].append(
@@ -217,7 +219,7 @@ def add_markers(layout: dict[str, Any], markers: Sequence[Marker], theme: Theme)
 
 
 def _marker_label(marker: Marker, room: float, theme: Theme) -> dict[str, Any]:
-    """``room`` is the share of the width up to the next marker; near the right edge the label hangs to the left."""
+    """``room`` is the share of the width up to the next marker; without room only a mark is drawn."""
     characters = int(room * 110)
     text = label(marker.label, max(characters, 8)) if characters >= 8 else "▾"
     return {

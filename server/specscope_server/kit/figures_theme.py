@@ -1,4 +1,4 @@
-"""Colours of figures: the same tokens, with the same values, as `frontend/static/css/tokens.css` (a test compares them).
+"""Colours of figures: the tokens of `frontend/static/css/tokens.css` with the same values (a test compares).
 
 Hues are Okabe-Ito based and carry a fixed meaning; no figure relies on colour alone.
 """

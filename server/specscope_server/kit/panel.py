@@ -1,4 +1,4 @@
-"""What a domain offers to be drawn: it lists its `Panel`s as ``PANELS`` in its ``panels.py``, and they are served."""
+"""What a domain offers to be drawn: the `Panel`s that it lists as ``PANELS`` in its ``panels.py``."""
 
 from __future__ import annotations
 

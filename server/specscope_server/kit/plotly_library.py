@@ -1,4 +1,4 @@
-"""The plotly.js that is served and put into exports: the small bundle fetched at build time, else the full one."""
+"""The plotly.js that is served and exported: the small bundle fetched at build time, else the full one."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class PlotlyLibrary:
     path: Path
     digest: str
     style_ids: tuple[str, ...]
-    """Ids of style elements that the library adds unless an element with the id is there. Our content security
-    policy forbids inline styles, and charts do not need these (they belong to map controls)."""
+    """Ids of style elements that the library adds unless an element with the id is there. Our content
+    security policy forbids inline styles, and charts do not need these (they belong to map controls)."""
 
     @property
     def url(self) -> str:
@@ -41,7 +41,7 @@ class PlotlyLibrary:
 
 @lru_cache(maxsize=1)
 def plotly_library() -> PlotlyLibrary:
-    """Return the library that this installation has; both are of the version that the `plotly` package ships."""
+    """Return the library of this installation; both are of the version that the `plotly` package ships."""
     return read_library(frontend_folder() / "static" / "vendor" / "plotly-cartesian.min.js")
 
 

@@ -1,14 +1,13 @@
 """Static files under URLs that hold a hash of the content, so that browsers may keep them for good.
 
-All files of `frontend/static` share one hash (``/static/<hash>/js/main.js``): relative imports between ES modules then
-stay inside it. The chart library has one of its own, because it changes far less often.
+All files of `frontend/static` share one hash (``/static/<hash>/js/main.js``): relative imports between ES
+modules then stay inside it. The chart library has one of its own, because it changes far less often.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import mimetypes
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +19,12 @@ from specscope_server.kit.plotly_library import PLOTLY_FILE, frontend_folder, pl
 
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _BRIEF = "public, max-age=60"
-_MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_MEDIA_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 
 router = APIRouter(include_in_schema=False)
 
@@ -66,7 +70,7 @@ def static_file(request: Request, digest: str, path: str) -> Response:
 def _file(request: Request, path: Path, *, is_current: bool) -> Response:
     body, packed = _bytes(path, path.stat().st_mtime_ns)
     headers = {"Cache-Control": _IMMUTABLE if is_current else _BRIEF, "Vary": "Accept-Encoding"}
-    media_type = _MEDIA_TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    media_type = _MEDIA_TYPES.get(path.suffix, "application/octet-stream")
     if packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=media_type)
     return Response(body, headers=headers, media_type=media_type)

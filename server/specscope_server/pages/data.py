@@ -1,4 +1,4 @@
-"""What each page shows, put together from the services of the domains. Pages compose; the domains do not know them."""
+"""What each page shows, put together from the services of the domains (which do not know pages)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from specscope_server.acceptance import service as acceptance
 from specscope_server.kit.errors import InvalidInput, NotFound
+from specscope_server.kit.figures import epoch_ms
 from specscope_server.kit.web.params import make_time_range
 from specscope_server.kit.web.state import AppState
-from specscope_server.pages import summaries, views
+from specscope_server.pages import views
 from specscope_server.pages.number_views import headline_cards
-from specscope_server.pages.page import Page, clean_query
+from specscope_server.pages.page import YOUNG_MS, Page, clean_query
 from specscope_server.servers import service as servers
 from specscope_server.sources import service as sources
 
@@ -23,7 +25,9 @@ MAX_PICKER = 1_000
 MAX_LAUNCHES = 20
 
 
-def make_page(session: Session, state: AppState, query: Mapping[str, str], page: Page, *, all_servers: bool) -> Page:
+def make_page(
+    session: Session, state: AppState, query: Mapping[str, str], page: Page, *, all_servers: bool
+) -> Page:
     """Return ``page`` with the reader's choices and the servers filled in.
 
     Without a choice the only server is shown, or else all of them (``all_servers``) or the first.
@@ -35,7 +39,11 @@ def make_page(session: Session, state: AppState, query: Mapping[str, str], page:
     if not shown and names and (len(names) == 1 or not all_servers):
         shown = names[0]
     several = all_servers and len(names) > 1
-    return replace(page, query=chosen, servers=names, server=shown, allows_all_servers=several)
+    seen_from = [epoch_ms(item.created) for item in listing.servers if shown in ("", item.name)]
+    is_young = bool(seen_from) and state.clock() - min(seen_from) < YOUNG_MS
+    return replace(
+        page, query=chosen, servers=names, server=shown, allows_all_servers=several, is_young=is_young
+    )
 
 
 def overview(session: Session, state: AppState, page: Page) -> dict[str, Any]:
@@ -52,7 +60,7 @@ def acceptance_of(session: Session, state: AppState, page: Page) -> dict[str, An
         return {"summary": None, "problem": None, "cards": None}
     try:
         moment = make_time_range(state, page.from_, page.to)
-        summary = summaries.of_server(session, state, page.server, page.query.get("launch"), moment)
+        summary = acceptance.summary(session, state, page.server, page.query.get("launch"), moment)
     except (NotFound, InvalidInput) as error:
         return {"summary": None, "problem": error, "cards": None}
     health = sources.list_sources(session, page.server, state.clock(), state.stale_after_ms).servers[0]
@@ -79,7 +87,12 @@ def launches_of(session: Session, page: Page) -> list[dict[str, Any]]:
     for item in items:
         diff = servers.get_launch(session, item.id).diff
         rows.append(
-            {"item": item, "title": views.launch_title(item), "diff": views.diff_rows(diff), "is_first": diff.previous_id is None}
+            {
+                "item": item,
+                "title": views.launch_title(item),
+                "diff": views.diff_rows(diff),
+                "is_first": diff.previous_id is None,
+            }
         )
     return rows
 
@@ -99,5 +112,7 @@ def troubles(health: Any) -> list[Any]:
 
 
 def _card(session: Session, state: AppState, page: Page, name: str) -> dict[str, Any]:
-    shown = replace(page, server=name, query={key: value for key, value in page.query.items() if key != "launch"})
+    shown = replace(
+        page, server=name, query={key: value for key, value in page.query.items() if key != "launch"}
+    )
     return {"name": name, "link": page.link("/", server=name), **acceptance_of(session, state, shown)}

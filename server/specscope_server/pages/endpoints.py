@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -22,7 +23,7 @@ OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
 SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
 GLOSSARY = Page("/glossary", "Glossary", has_range=False)
-PATTERNS = Page("/patterns", "Patterns")
+PATTERNS = Page("/patterns", "Patterns", servers=("gpu1:30000", "gpu2:30000"), server="gpu1:30000")
 LOGIN = Page("/login", "Log in", has_range=False)
 
 Content = dict[str, Any]
@@ -44,7 +45,11 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
 
 def _sources(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, SOURCES, all_servers=True)
-    return {"page": page, "charts": list(source_figures.WORDS) if page.server else [], **data.sources_of(db, state, page)}
+    return {
+        "page": page,
+        "charts": list(source_figures.WORDS) if page.server else [],
+        **data.sources_of(db, state, page),
+    }
 
 
 def _page(parts: tuple[str, ...], fragment: bool, content: Content) -> Response:
@@ -76,13 +81,23 @@ _add(SOURCES, _sources, "sources_part")
 @router.get("/glossary")
 def glossary(request: Request) -> Response:
     """Explain the words and formulas."""
-    return render("glossary.html", page=Page("/glossary", "Glossary", clean_query(request.query_params), has_range=False), groups=GROUPS)
+    return render(
+        "glossary.html",
+        page=Page("/glossary", "Glossary", clean_query(request.query_params), has_range=False),
+        groups=GROUPS,
+    )
 
 
 @router.get("/patterns")
 def patterns_page(request: Request) -> Response:
     """Show every component with made-up content, for those who work on the pages."""
-    page = Page("/patterns", "Patterns", clean_query(request.query_params), servers=("gpu1:30000", "gpu2:30000"), server="gpu1:30000")
+    page = Page(
+        "/patterns",
+        "Patterns",
+        clean_query(request.query_params),
+        servers=("gpu1:30000", "gpu2:30000"),
+        server="gpu1:30000",
+    )
     return render("patterns.html", page=page, **patterns.content())
 
 
@@ -90,5 +105,5 @@ def patterns_page(request: Request) -> Response:
 def login(request: Request) -> Response:
     """Ask for the token; the form is handled where sessions are made."""
     query = request.query_params
-    page = Page("/login", "Log in", clean_query(query), has_range=False)
+    page = replace(LOGIN, query=clean_query(query))
     return render("login.html", page=page, next=query.get("next", "/"), failed="failed" in query)

@@ -40,7 +40,12 @@ def wants_page(request: Request) -> bool:
 def _page(request: Request, problem: Response) -> Response:
     words = orjson.loads(bytes(problem.body))
     page = Page(request.url.path, words["title"], clean_query(request.query_params), has_range=False)
-    shown = render("error.html", problem.status_code, page=page, **{key: words[key] for key in ("status", "title", "detail")})
+    shown = render(
+        "error.html",
+        problem.status_code,
+        page=page,
+        **{key: words[key] for key in ("status", "title", "detail")},
+    )
     for name in ("www-authenticate", "retry-after"):
         if name in problem.headers:
             shown.headers[name] = problem.headers[name]

@@ -19,79 +19,143 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
     (
         "Who is watched",
         (
-            Term("server", "server", "A watched inference server: one base URL, possibly many ranks."),
             Term(
-                "launch", "launch",
-                "One start of a server with one resolved configuration. A new process or a new configuration is a new "
-                "launch. Everything measured belongs to one.",
+                "server",
+                "server",
+                "A watched inference server: one base URL, possibly many ranks.",
             ),
-            Term("rank", "rank", "The process that reported, by data, tensor, pipeline and expert parallel rank."),
-            Term("cycle", "cycle", "One speculative round: draft, verify, sample, draft-extend."),
+            Term(
+                "launch",
+                "launch",
+                "One start of a server with one resolved configuration. A new process or a new "
+                "configuration is a new launch. Everything measured belongs to one.",
+            ),
+            Term(
+                "rank",
+                "rank",
+                "The process that reported, by data, tensor, pipeline and expert parallel rank.",
+            ),
+            Term(
+                "cycle",
+                "cycle",
+                "One speculative round: draft, verify, sample, draft-extend.",
+            ),
         ),
     ),
     (
         "Acceptance",
         (
-            Term("K", "K, draft depth", "Draft steps in one cycle.", "num_steps"),
             Term(
-                "D", "D, verified tokens", "Tokens verified for each request in one cycle.",
+                "K",
+                "K, draft depth",
+                "Draft steps in one cycle.",
+                "num_steps",
+            ),
+            Term(
+                "D",
+                "D, verified tokens",
+                "Tokens verified for each request in one cycle.",
                 "num_draft_tokens; K + 1 for a chain (topk = 1)",
             ),
             Term(
-                "accepted-drafts", "accepted drafts d",
+                "accepted-drafts",
+                "accepted drafts d",
                 "Drafts that one cycle keeps, 0 to K, without the bonus token that verification always adds.",
             ),
             Term(
-                "accept-length", "accept length τ",
-                "Tokens that one cycle emits, bonus token included. Never below 1: at 1, no draft is accepted.",
+                "accept-length",
+                "accept length τ",
+                "Tokens that one cycle emits, bonus token included. Never below 1: at 1, no draft is "
+                "accepted.",
                 "τ = 1 + mean(d) = 1 + Σ Sₖ",
             ),
             Term(
-                "draft-acceptance", "draft acceptance (strict)",
-                "The share of proposed drafts that is kept, without the bonus token. The only rate that is called "
-                "acceptance here.",
+                "draft-acceptance",
+                "draft acceptance (strict)",
+                "The share of proposed drafts that is kept, without the bonus token. The only rate that "
+                "is called acceptance here.",
                 "Σ d / Σ proposed drafts = (τ − 1) / K for a chain",
             ),
             Term(
-                "engine-rate", "engine-reported rate",
-                "What the server printed, shown only with the definition of its version. SGLang used to print τ/D, which "
-                "counts the bonus token: a draft that is never right still shows 1/D. At D = 6, a printed 19 % means "
-                "that 2.4 % of the drafts are accepted. Later versions print the strict rate.",
+                "engine-rate",
+                "engine-reported rate",
+                "What the server printed, shown only with the definition of its version. SGLang used to "
+                "print τ/D, which counts the bonus token: a draft that is never right still shows 1/D. "
+                "At D = 6, a printed 19 % means that 2.4 % of the drafts are accepted. Later versions "
+                "print the strict rate.",
                 "τ/D (floor 1/D), later (τ − 1)/(D − 1)",
             ),
-            Term("survival", "survival Sₖ", "How often at least k drafts are accepted.", "Sₖ = P(d ≥ k)"),
-            Term("conditional", "conditional αₖ", "How often the k-th draft is accepted when the ones before it were.", "αₖ = Sₖ / Sₖ₋₁"),
+            Term(
+                "survival",
+                "survival Sₖ",
+                "How often at least k drafts are accepted.",
+                "Sₖ = P(d ≥ k)",
+            ),
+            Term(
+                "conditional",
+                "conditional αₖ",
+                "How often the k-th draft is accepted when the ones before it were.",
+                "αₖ = Sₖ / Sₖ₋₁",
+            ),
         ),
     ),
     (
         "Does it pay",
         (
             Term(
-                "times", "T_v, T_d, T_e, T_o, T_c, T_ar",
-                "Time of verify, of one draft step, of draft-extend, of the unattributed rest, of the whole cycle, and of "
-                "a plain decode step at the same batch size.",
+                "times",
+                "T_v, T_d, T_e, T_o, T_c, T_ar",
+                "Time of verify, of one draft step, of draft-extend, of the unattributed rest, of the "
+                "whole cycle, and of a plain decode step at the same batch size.",
             ),
-            Term("break-even", "break-even τ*", "The accept length at which speculation is as fast as plain decoding.", "τ* = T_c / T_ar; speed-up = τ / τ*"),
+            Term(
+                "break-even",
+                "break-even τ*",
+                "The accept length at which speculation is as fast as plain decoding.",
+                "τ* = T_c / T_ar; speed-up = τ / τ*",
+            ),
         ),
     ),
     (
         "How a number is to be read",
         (
             Term(
-                "evidence", "evidence",
-                "What a number was computed from, best first: histograms of single requests; growth of the counters of "
-                "tokens and verify calls; the engine's own window means (gauges).",
+                "evidence",
+                "evidence",
+                "What a number was computed from, best first: histograms of single requests; growth of "
+                "the counters of tokens and verify calls; the engine's own window means (gauges).",
             ),
             Term(
-                "idle", "idle",
-                "The engine has nothing to do. Its acceptance gauges freeze then, so such stretches are shaded instead of "
-                "being drawn as a flat line.",
+                "idle",
+                "idle",
+                "The engine has nothing to do. Its acceptance gauges freeze then, so such stretches are "
+                "shaded instead of being drawn as a flat line.",
             ),
-            Term("stale", "stale", "Nothing could be read lately, so the number may be of the past."),
-            Term("gap", "gap", "Nothing was observed. A gap is never drawn as zero and never bridged by a line."),
-            Term("few", "too few to say", "The number rests on too few cycles; it is grey."),
-            Term("undetermined", "undetermined", "What the engine printed contradicts every formula known for its version."),
-            Term("demo", "demo", "Simulated by the demo engine, not measured. Labelled wherever it appears."),
+            Term(
+                "stale",
+                "stale",
+                "Nothing could be read lately, so the number may be of the past.",
+            ),
+            Term(
+                "gap",
+                "gap",
+                "Nothing was observed. A gap is never drawn as zero and never bridged by a line.",
+            ),
+            Term(
+                "few",
+                "too few to say",
+                "The number rests on too few cycles; it is grey.",
+            ),
+            Term(
+                "undetermined",
+                "undetermined",
+                "What the engine printed contradicts every formula known for its version.",
+            ),
+            Term(
+                "demo",
+                "demo",
+                "Simulated by the demo engine, not measured. Labelled wherever it appears.",
+            ),
         ),
     ),
-)  # fmt: skip
+)

@@ -9,11 +9,11 @@ from specscope_server.pages.wording import MISSING, age_text, count_text, number
 
 _STATES: dict[NumberState, tuple[str, str]] = {
     NumberState.OK: ("ok", ""),
-    NumberState.IDLE: ("idle", "idle: of the last active stretch"),
+    NumberState.IDLE: ("idle", "idle; last active stretch"),
     NumberState.STALE: ("warn", "stale: nothing read lately"),
     NumberState.FEW: ("unknown", "too few to say"),
     NumberState.UNDETERMINED: ("warn", "undetermined"),
-    NumberState.NO_DATA: ("unknown", "no data yet"),
+    NumberState.NO_DATA: ("unknown", "no data"),
 }
 """State → (kind of the shape, words)."""
 

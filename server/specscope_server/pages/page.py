@@ -1,4 +1,4 @@
-"""What a page knows about itself: its path and everything that the reader chose, which all lives in the URL."""
+"""What a page knows about itself: its path, and what the reader chose (which all lives in the URL)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from markupsafe import Markup
 
 RANGE_CHOICES = ("15m", "1h", "6h", "24h", "7d")
 DEFAULT_RANGE = "1h"
+YOUNG_RANGE = "15m"
+"""Range that is shown by default while everything that was ever seen fits into it."""
+YOUNG_MS = 900_000
 REFRESH_CHOICES = (("5", "5 s"), ("10", "10 s"), ("30", "30 s"), ("60", "1 min"), ("off", "off"))
 DEFAULT_REFRESH = "10"
 THEMES = ("light", "dark")
@@ -46,6 +49,8 @@ class Page:
     """The server that is shown; "" = all of them."""
     allows_all_servers: bool = False
     has_range: bool = True
+    is_young: bool = False
+    """Watching began minutes ago."""
     fragment: str = ""
     """Address of the part that is fetched anew, without query."""
 
@@ -67,7 +72,7 @@ class Page:
     @property
     def default_from(self) -> str:
         """Return the start of the range while none is chosen."""
-        return f"now-{DEFAULT_RANGE}"
+        return f"now-{YOUNG_RANGE if self.is_young else DEFAULT_RANGE}"
 
     @property
     def to(self) -> str:
@@ -81,7 +86,7 @@ class Page:
         return relative if self.to == "now" and relative in RANGE_CHOICES else "custom"
 
     def link(self, path: str, **changes: str) -> str:
-        """Return the address of a page that keeps what the reader chose; an empty value leaves the key out."""
+        """Return the address of a page that keeps what was chosen; an empty value leaves its key out."""
         chosen = {**self.query, **changes}
         kept = {key: value for key, value in chosen.items() if value}
         return f"{path}?{urlencode(kept)}" if kept else path
@@ -96,7 +101,9 @@ class Page:
 
 def clean_query(given: Mapping[str, str]) -> dict[str, str]:
     """Return the state keys of a query string; what a page cannot mean falls back to the default."""
-    kept = {key: given[key] for key in STATE_KEYS if given.get(key) and len(given[key]) <= MAX_VALUE_CHARACTERS}
+    kept = {
+        key: given[key] for key in STATE_KEYS if given.get(key) and len(given[key]) <= MAX_VALUE_CHARACTERS
+    }
     if kept.get("theme") not in THEMES:
         kept.pop("theme", None)
     if kept.get("refresh") not in [value for value, _ in REFRESH_CHOICES]:

@@ -1,4 +1,4 @@
-"""Invented content for the page that shows every component. It is never stored and is labelled demo on the page."""
+"""Invented content for the page that shows every component; never stored, and labelled demo there."""
 
 from __future__ import annotations
 
@@ -40,18 +40,26 @@ def _verdict(kind: str) -> views.VerdictView:
 def _number(value: float | None, unit: str, state: NumberState) -> Number:
     return Number(
         value=value, unit=unit, state=state, definition="1 + mean accepted drafts", source=_SOURCE, n=1240,
-        n_unit="cycles", low=None if value is None else value * 0.96, high=None if value is None else value * 1.05,
+        n_unit="cycles", low=value and value * 0.96, high=value and value * 1.05,
         interval_method="block bootstrap over scrapes", age_seconds=4,
     )  # fmt: skip
 
 
 def _numbers() -> list[NumberCard]:
     cards = [
-        number_card(f"pattern-{state}", f"In state {state}", _number(None if state == "no_data" else 2.41, "tokens/cycle", state))
+        number_card(
+            f"pattern-{state}",
+            f"In state {state}",
+            _number(None if state == "no_data" else 2.41, "tokens/cycle", state),
+        )
         for state in NumberState
     ]
     rate = EngineRate(
-        number=_number(0.19, "1", NumberState.OK), formula="τ/D", includes_bonus=True, floor=1 / 6, strict_equivalent=0.024
+        number=_number(0.19, "1", NumberState.OK),
+        formula="τ/D",
+        includes_bonus=True,
+        floor=1 / 6,
+        strict_equivalent=0.024,
     )
     return [*cards, engine_rate_card(rate)]
 

@@ -9,10 +9,15 @@ from typing import Any
 from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from specscope_server.pages import wording
 from specscope_server.kit.plotly_library import frontend_folder, plotly_library
+from specscope_server.pages import wording
 from specscope_server.pages.assets import asset_url
-from specscope_server.pages.page import DEFAULT_RANGE, DEFAULT_REFRESH, NAVIGATION, RANGE_CHOICES, REFRESH_CHOICES
+from specscope_server.pages.page import (
+    DEFAULT_REFRESH,
+    NAVIGATION,
+    RANGE_CHOICES,
+    REFRESH_CHOICES,
+)
 
 
 @lru_cache(maxsize=1)
@@ -31,7 +36,6 @@ def environment() -> Environment:
         navigation=NAVIGATION,
         range_choices=RANGE_CHOICES,
         refresh_choices=REFRESH_CHOICES,
-        default_range=DEFAULT_RANGE,
         default_refresh=DEFAULT_REFRESH,
         version=_version(),
     )

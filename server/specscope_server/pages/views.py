@@ -65,7 +65,10 @@ def verdict_view(verdict: Verdict) -> VerdictView:
 def check_views(checks: Sequence[Check]) -> list[CheckView]:
     """Return the self-checks as badges."""
     states = {True: ("ok", "holds"), False: ("bad", "violated"), None: ("unknown", "cannot be checked")}
-    return [CheckView(states[check.passed][0], check.name, states[check.passed][1], check.message) for check in checks]
+    return [
+        CheckView(states[check.passed][0], check.name, states[check.passed][1], check.message)
+        for check in checks
+    ]
 
 
 def source_state(source: SourceItem) -> tuple[str, str]:
@@ -86,12 +89,21 @@ def ranks_text(server: ServerSources) -> str:
 
 def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
     """Return (name, count, meaning) for the table of raw counts."""
-    kind = {"reported": "reported by requests", "derived": "derived: tokens − requests − verify calls"}
+    kinds = {"reported": "reported by requests", "derived": "derived: tokens − requests − verify calls"}
+    accepted = kinds.get(counts.accepted_drafts_kind, "not counted")
     return [
-        ("Accepted drafts", count_text(counts.accepted_drafts), kind.get(counts.accepted_drafts_kind, "not counted")),
+        (
+            "Accepted drafts",
+            count_text(counts.accepted_drafts),
+            accepted,
+        ),
         ("Proposed drafts", count_text(counts.proposed_drafts), "verify calls × drafts proposed in each"),
         ("Verify calls", count_text(counts.verify_calls), "one per request and cycle, of finished requests"),
-        ("Generated tokens", count_text(counts.generated_tokens), "of finished requests, the one from prefill included"),
+        (
+            "Generated tokens",
+            count_text(counts.generated_tokens),
+            "of finished requests, prefill's one included",
+        ),
         ("Finished requests", count_text(counts.finished_requests), ""),
         ("Decoded tokens", count_text(counts.decoded_tokens), "live counter, unfinished requests included"),
     ]
@@ -99,7 +111,10 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
 
 def launch_title(launch: LaunchItem) -> str:
     """Return a launch in a few words: engine, algorithm, depth."""
-    parts = [f"{launch.engine} {launch.engine_version or 'of unknown version'}", launch.algorithm or "no speculation"]
+    parts = [
+        f"{launch.engine} {launch.engine_version or 'of unknown version'}",
+        launch.algorithm or "no speculation",
+    ]
     if launch.num_steps is not None:
         parts.append(f"K = {launch.num_steps}")
     if launch.num_draft_tokens is not None:
@@ -124,7 +139,11 @@ def facts_of(summary: AcceptanceSummary) -> list[tuple[str, str]]:
         return []
     shape = [
         f"{symbol} = {value}"
-        for symbol, value in (("K", launch.num_steps), ("topk", launch.eagle_topk), ("D", launch.num_draft_tokens))
+        for symbol, value in (
+            ("K", launch.num_steps),
+            ("topk", launch.eagle_topk),
+            ("D", launch.num_draft_tokens),
+        )
         if value is not None
     ]
     rows = [

@@ -61,6 +61,8 @@ def bytes_text(value: int | None) -> str:
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """Return untrusted text without direction marks and control characters, at most ``limit`` characters long."""
-    plain = "".join(character if character.isprintable() else " " for character in text.translate(_DIRECTION_MARKS))
+    """Return untrusted text without direction marks and control characters, cut to ``limit``."""
+    plain = "".join(
+        character if character.isprintable() else " " for character in text.translate(_DIRECTION_MARKS)
+    )
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"

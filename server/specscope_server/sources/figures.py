@@ -21,7 +21,7 @@ SOURCE_UP = Words(
     name="source-up",
     title="Share of good reads",
     question="Could each source be read?",
-    definition="Reads that were understood / attempts, in each interval; a gap means that none was attempted.",
+    definition="Reads that were understood / attempts, in each interval; a gap: none was attempted.",
     unit="share",
 )
 SOURCE_DURATION = Words(
@@ -37,7 +37,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 
 @dataclass(frozen=True, slots=True)
 class SourceHistory:
-    """One value per bucket and source; None where nothing was attempted. Times are bucket starts, epoch ms."""
+    """One value per bucket and source; None where nothing was attempted. Times: bucket starts, epoch ms."""
 
     times_ms: Sequence[int]
     step_ms: int
@@ -54,7 +54,8 @@ def source_up_figure(history: SourceHistory, theme: Theme) -> Figure:
         range=[0, 1.04],
         tickformat=".0%",
         hoverformat=".0%",
-        tickvals=[0, 0.25, 0.5, 0.75, 1],
+        tick0=0,
+        dtick=0.25,
     )
     describe(figure, SOURCE_UP, history.is_demo)
     return figure
