@@ -13,6 +13,7 @@ from specscope_server.store.engine import WRITES
 
 LOCK_TIMEOUT = "5s"
 """A migration that cannot get its lock gives up instead of making every reader queue behind it."""
+MIGRATION_LOCK = 0x5BEC_0003
 
 _PARTITION = re.compile(r"^(sample|distribution)_p\d{8}$")
 
@@ -24,6 +25,10 @@ def include_name(name: str | None, kind: str, _parents: Any) -> bool:
 
 def run(connection: Connection) -> None:
     """Run the requested migrations on the connection."""
+    if connection.dialect.name == "postgresql":
+        # Of two processes that upgrade at once the second waits, then finds everything done.
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
@@ -32,8 +37,6 @@ def run(connection: Connection) -> None:
         transactional_ddl=True,  # SQLite too: `store.engine` begins transactions itself
     )
     with context.begin_transaction():
-        if connection.dialect.name == "postgresql":
-            connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
         context.run_migrations()
 
 

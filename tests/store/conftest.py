@@ -20,8 +20,8 @@ from specscope_server.models import Base
 from specscope_server.store.ingest import IngestWriter
 
 HOUR_MS = 3_600_000
-T0 = 1_790_000_000_000 // HOUR_MS * HOUR_MS
-"""A full hour in 2026; the tests' data begins here."""
+T0 = 1_790_000_000_000 // (24 * HOUR_MS) * (24 * HOUR_MS)
+"""Midnight of a day in 2026; the tests' data lies around it."""
 NOW = T0 + 12 * HOUR_MS
 
 

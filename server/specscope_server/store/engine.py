@@ -23,9 +23,11 @@ says so at the start waits for its turn (``busy_timeout``).
 
 BUSY_TIMEOUT_MS = 10_000
 
-_SQLITE_PRAGMAS = (
+_NEW_FILE_PRAGMAS = (
     "auto_vacuum = INCREMENTAL",  # counts only before the first table, so it comes before WAL writes page 1
     "journal_mode = WAL",
+)
+_SQLITE_PRAGMAS = (
     "synchronous = NORMAL",  # a power cut may lose the newest commits, never the file
     f"busy_timeout = {BUSY_TIMEOUT_MS}",
     "foreign_keys = ON",
@@ -45,7 +47,7 @@ def parse_url(url: str) -> URL:
         url = "postgresql://" + url.removeprefix("postgres://")
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise InvalidInput(
             f"the database URL {url!r} cannot be read; "
             "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME"
@@ -112,6 +114,10 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver starts no transactions of its own; `_begin_sqlite` does
     for pragma in _SQLITE_PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
+    # These wait for a writer to finish even where they change nothing, so they are not repeated.
+    if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        for pragma in _NEW_FILE_PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:

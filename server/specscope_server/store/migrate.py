@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from alembic import command
@@ -12,6 +13,10 @@ from alembic.util import CommandError
 from sqlalchemy import Engine
 
 from specscope_server.kit.errors import InvalidInput
+
+
+_ALONE = threading.Lock()
+"""Alembic keeps the migration in progress in module globals: one at a time in a process."""
 
 
 def migrations_path() -> Path:
@@ -39,7 +44,8 @@ def configuration(engine: Engine) -> Config:
 def upgrade(engine: Engine, revision: str = "head") -> None:
     """Apply migrations up to ``revision``. Raises InvalidInput when there is no such revision."""
     try:
-        command.upgrade(configuration(engine), revision)
+        with _ALONE:
+            command.upgrade(configuration(engine), revision)
     except CommandError as error:
         raise _no_revision(revision, error) from error
 
@@ -47,7 +53,8 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 def downgrade(engine: Engine, revision: str) -> None:
     """Undo migrations down to ``revision`` (``base``: all, ``-1``: one). Data of dropped tables is lost."""
     try:
-        command.downgrade(configuration(engine), revision)
+        with _ALONE:
+            command.downgrade(configuration(engine), revision)
     except CommandError as error:
         raise _no_revision(revision, error) from error
 
