@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { describeFigure, isEmptyFigure, panelLayout, values } from "../../../frontend/static/js/figure-layout.js";
+
+const packed = (numbers) => ({ dtype: "f8", bdata: Buffer.from(new Float64Array(numbers).buffer).toString("base64") });
+
+test("a panel keeps neither the title nor the axis title, which stand in the page", () => {
+  const layout = { title: { text: "x" }, yaxis: { title: { text: "y" }, range: [0, 1] }, xaxis: {} };
+  const shown = panelLayout(layout, 260);
+  assert.equal("title" in shown, false);
+  assert.deepEqual(shown.yaxis, { range: [0, 1] });
+  assert.equal(shown.height, 260);
+  assert.equal(layout.yaxis.title.text, "y", "the figure itself is not changed");
+});
+
+test("typed arrays are read as they were written", () => {
+  assert.deepEqual(values(packed([1.5, NaN, -2])), [1.5, NaN, -2]);
+  assert.deepEqual(values([1, null]), [1, null]);
+  assert.deepEqual(values(undefined), []);
+});
+
+test("a figure of gaps only is empty; a zero is a value", () => {
+  assert.equal(isEmptyFigure([{ y: packed([NaN, NaN]) }]), true);
+  assert.equal(isEmptyFigure([]), true);
+  assert.equal(isEmptyFigure([{ y: packed([NaN]) }, { y: packed([0]) }]), false);
+});
+
+test("describes each line by its newest value, and says when there is none", () => {
+  const words = describeFigure("Load", [{ name: "running", y: packed([1, 3.14159, NaN]) }, { name: "queued", y: packed([NaN]) }]);
+  assert.equal(words, "Load. running: newest 3.142; queued: no data.");
+});
