@@ -25,11 +25,24 @@ def eventually(holds: Callable[[], object], what: str) -> None:
 
 
 @contextmanager
-def specscope(*arguments: str, cwd: Path, python: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
-    """Run a `specscope` command (or other ``python`` arguments) and make sure that it is gone afterwards."""
+def specscope(
+    *arguments: str, cwd: Path, python: tuple[str, ...] = (), **variables: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a `specscope` command (or other ``python`` arguments) and make sure that it is gone afterwards.
+
+    ``variables`` are added to the environment.
+    """
     command = [sys.executable, *(python or ("-m", "specscope")), *arguments]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=os.environ | variables,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        start_new_session=True,
+    )
     try:
         yield process
     finally:

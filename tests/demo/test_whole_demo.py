@@ -50,7 +50,10 @@ def launches(url: str) -> dict[str, int]:
 def demo(folder: Path) -> Iterator[Demo]:
     """Start a demo in ``folder`` and wait for its line."""
     port = free_port()
-    with specscope("demo", "--port", str(port), "--no-browser", cwd=folder) as process:
+    arguments = ("demo", "--port", str(port), "--no-browser")
+    # A user's settings of a real server must not reach the demo: with the token it would ask for a login.
+    (folder / "specscope.toml").write_text('watch = ["http://127.0.0.1:9"]')
+    with specscope(*arguments, cwd=folder, SPECSCOPE_TOKEN="of-a-real-server") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         line = process.stdout.readline()

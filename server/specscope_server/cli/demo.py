@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -41,6 +42,12 @@ def database_url(database: str) -> str:
     return f"sqlite:///{path}"
 
 
+def has_screen() -> bool:
+    """Return whether someone sits at a terminal with a desktop, where opening a browser is of use."""
+    desktop = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return desktop and sys.stdout.isatty()
+
+
 def new_log(database: str) -> Path:
     """Return an empty log file, beside the database where that is a file."""
     log = Path("var/demo.log" if "://" in database else database).absolute().with_suffix(".log")
@@ -64,7 +71,7 @@ def run(
         raise typer.Exit(2) from error
     # A new seed for each run, so that its launches are not taken for those of the run before.
     options = DemoOptions(port, speed, int(time.time()), database_url(database))
-    raise typer.Exit(play(options, new_log(database), open_browser=sys.stdout.isatty() and not no_browser))
+    raise typer.Exit(play(options, new_log(database), open_browser=has_screen() and not no_browser))
 
 
 def play(options: DemoOptions, log: Path, *, open_browser: bool) -> int:
