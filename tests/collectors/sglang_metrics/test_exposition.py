@@ -11,7 +11,6 @@ from tests.collectors.sglang_metrics.captured import body_of
 from specscope_collectors.sources.sglang_metrics import lines
 from specscope_collectors.sources.sglang_metrics.exposition import (
     EXAMPLES,
-    MAX_LINE_BYTES,
     Exposition,
     NotAnExposition,
     parse_exposition,
@@ -213,9 +212,17 @@ def test_label_values_without_end_are_held_within_the_limit() -> None:
     assert peak_bytes < 16 * 1024 * 1024
 
 
+def test_lines_beyond_the_limit_are_counted_without_being_read() -> None:
+    found = parse('a{b="1"} 1\na{b="2"} 1\na{b="3"} 1\na{broken\nc 1\n', max_series=2)
+    assert (found.over_limit, found.refused) == (3, 3)
+    assert len(found.refusals) == 2
+
+
 def test_a_line_without_end_is_refused() -> None:
     body = (
-        b'sglang:num_requests_total{user="' + b"x" * (2 * MAX_LINE_BYTES) + b'"} 1\nsglang:num_queue_reqs 1\n'
+        b'sglang:num_requests_total{user="'
+        + b"x" * (2 * lines.MAX_LINE_BYTES)
+        + b'"} 1\nsglang:num_queue_reqs 1\n'
     )
     found = parse_exposition(body, max_series=10)
     assert list(found.samples) == [("sglang:num_queue_reqs", ())]

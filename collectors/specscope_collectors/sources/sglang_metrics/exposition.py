@@ -28,7 +28,6 @@ RawSeries = tuple[str, LabelPairs]
 EXAMPLES = 5
 """How many refusals are told in words."""
 
-MAX_LINE_BYTES = 64 * 1024
 MAX_NAMES = 10_000
 """Distinct sample names remembered for telling the engine version."""
 
@@ -93,6 +92,8 @@ class _Parse:
         self._names: set[bytes] = set()
         self._contradicted: dict[RawSeries, int] = {}
         self._reader = LineReader()
+        self._cut_off: set[str] = set()
+        """Names that reached the limit: the rest of their lines is counted, not read, for that takes long."""
 
     def line(self, line: bytes) -> None:
         self._found.lines += 1
@@ -136,8 +137,9 @@ class _Parse:
     def _sample(self, line: bytes, name: bytes | None) -> None:
         found = self._found
         known = None if name is None else name.decode()
-        if len(line) > MAX_LINE_BYTES:
-            found.refuse(known, f"line {found.lines}: longer than {MAX_LINE_BYTES} bytes")
+        if known in self._cut_off:
+            found.over_limit += 1
+            found.refused += 1
             return
         try:
             sample_name, labels, value = self._reader.read(line)
@@ -159,5 +161,6 @@ class _Parse:
         elif len(found.samples) < self._max_series:
             found.samples[series] = value
         else:
+            self._cut_off.add(series[0])
             found.over_limit += 1
             found.refuse(series[0], f"line {found.lines}: {series[0]}: more than {self._max_series} series")

@@ -14,6 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from specscope_collectors.increments import LabelPairs
 
+MAX_LINE_BYTES = 64 * 1024
+
 UNUSUAL_LINE_BYTES = 4 * 1024
 """Longest line that the lenient parser may read: its time grows with the square of the length."""
 
@@ -43,6 +45,8 @@ class LineReader:
 
     def read(self, line: bytes) -> tuple[str, LabelPairs, float]:
         """Return (name, sorted labels, value) of a line without its line end; raise `BadLineError`."""
+        if len(line) > MAX_LINE_BYTES:
+            raise BadLineError(f"longer than {MAX_LINE_BYTES} bytes")
         try:
             text = line.decode()
         except UnicodeDecodeError:
