@@ -16,8 +16,3 @@ Monotonic: TypeAlias = Callable[[], float]
 def system_clock() -> int:
     """Return the current time as UTC epoch milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def monotonic_of(clock: Clock) -> Monotonic:
-    """Return the monotonic time that belongs to ``clock``: the system's own, or the injected clock itself."""
-    return time.monotonic if clock is system_clock else lambda: clock() / 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
@@ -13,6 +14,16 @@ MIB = 1024 * 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _NAMED = re.compile(r"(?P<name>[^=/:\[\]]+)=(?P<url>.+)")
 _FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
+
+
+_POSITIVE = (
+    "scrape_interval_seconds", "scrape_timeout_seconds", "info_interval_seconds", "loads_interval_seconds",
+    "max_body_bytes", "max_series_per_target", "concurrency",
+)  # fmt: skip
+
+
+class OptionsError(ValueError):
+    """An option that cannot be meant; the message names it, the reason and the remedy."""
 
 
 class TargetError(ValueError):
@@ -44,17 +55,22 @@ class CollectorOptions:
     """PEM file of certificate authorities to trust instead of the system's."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "scrape_interval_seconds",
-            "scrape_timeout_seconds",
-            "info_interval_seconds",
-            "loads_interval_seconds",
-            "max_body_bytes",
-            "max_series_per_target",
-            "concurrency",
-        ):
+        for name in _POSITIVE:
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name} = {getattr(self, name)!r}: must be greater than 0")
+                raise OptionsError(f"{name} = {getattr(self, name)!r}: must be greater than 0")
+        if self.ca_file is not None:
+            self.tls_context()
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return how to check certificates; None when they are not checked. Raises `OptionsError`."""
+        if not self.tls_verify:
+            return None
+        try:
+            return ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:
+            raise OptionsError(
+                f"ca_file = {self.ca_file!r} cannot be read ({error.strerror or error}); name a PEM file"
+            ) from error
 
 
 def parse_target(text: str) -> Target:

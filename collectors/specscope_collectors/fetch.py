@@ -52,13 +52,11 @@ class _Outcome(msgspec.Struct, frozen=True):
 
 
 def make_client(options: CollectorOptions, *, with_tls: bool = True) -> httpx.AsyncClient:
-    """Return a client for one target: no environment proxies, no redirects; OSError for a bad CA file."""
-    verify: ssl.SSLContext | bool = False
-    if with_tls and options.tls_verify:
-        verify = ssl.create_default_context(cafile=options.ca_file)
+    """Return a client for one target: no environment proxies, no redirects. Raises `OptionsError`."""
+    context = options.tls_context() if with_tls else None
     limits = httpx.Limits(max_connections=4, max_keepalive_connections=2)
     return httpx.AsyncClient(
-        verify=verify, trust_env=False, follow_redirects=False, timeout=_NO_TIMEOUT, limits=limits
+        verify=context or False, trust_env=False, follow_redirects=False, timeout=_NO_TIMEOUT, limits=limits
     )
 
 

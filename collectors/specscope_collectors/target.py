@@ -6,6 +6,7 @@ stored is not remembered, so it is measured again, over a wider span.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from concurrent.futures import Executor
 
@@ -13,7 +14,7 @@ import httpx
 import structlog
 
 from specscope_collectors import checkpoint, launches
-from specscope_collectors.clock import Clock, monotonic_of, system_clock
+from specscope_collectors.clock import Clock, Monotonic, system_clock
 from specscope_collectors.config import CollectorOptions
 from specscope_collectors.health import PASSING, READ
 from specscope_collectors.identity import Change
@@ -51,6 +52,7 @@ class TargetCollector:
         client: httpx.AsyncClient,
         *,
         clock: Clock = system_clock,
+        monotonic: Monotonic = time.monotonic,
         pool: Executor | None = None,
     ) -> None:
         self.target = target
@@ -59,7 +61,6 @@ class TargetCollector:
         """The last scrape ran into its deadline."""
         self._sink = sink
         self._reader = Reader(target, client, options, clock, pool)
-        monotonic = monotonic_of(clock)
         self._info_due = Due(options.info_interval_seconds, monotonic)
         self._loads_due = Due(options.loads_interval_seconds, monotonic)
         self._codec = checkpoint.KnownCodec()

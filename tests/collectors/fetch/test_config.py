@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specscope_collectors.config import CollectorOptions, TargetError, parse_target, parse_targets
+from specscope_collectors.config import (
+    CollectorOptions,
+    OptionsError,
+    TargetError,
+    parse_target,
+    parse_targets,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +74,14 @@ def test_any_text_gives_a_target_or_a_target_error(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["scrape_interval_seconds", "concurrency", "max_body_bytes"])
 def test_options_must_be_positive(name: str) -> None:
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(OptionsError, match=name):
         CollectorOptions(**{name: 0})
 
 
 def test_the_key_is_not_in_the_representation() -> None:
     assert "k-123" not in repr(CollectorOptions(api_key="k-123"))
+
+
+def test_a_certificate_file_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(OptionsError, match=r"missing\.pem"):
+        CollectorOptions(ca_file="missing.pem")

@@ -110,7 +110,11 @@ def test_compressed_answers_are_read_although_not_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("body", "encoding", "word"),
-    [(gzip.compress(BODY, mtime=0)[:20], "gzip", "middle"), (b"nonsense", "gzip", "damaged"), (BODY, "br", "'br'")],
+    [
+        (gzip.compress(BODY, mtime=0)[:20], "gzip", "middle"),
+        (b"nonsense", "gzip", "damaged"),
+        (BODY, "br", "'br'"),
+    ],
 )
 def test_bad_compression_is_invalid(body: bytes, encoding: str, word: str) -> None:
     answer = ask(always(response(body, content_encoding=encoding)))

@@ -153,12 +153,17 @@ class FakeClock:
 
     def __init__(self, now_ms: int = 1_800_000_000_000) -> None:
         self.now_ms = now_ms
+        self.elapsed_seconds = 0.0
 
     def __call__(self) -> int:
         return self.now_ms
 
+    def monotonic(self) -> float:
+        return self.elapsed_seconds
+
     def advance(self, seconds: float) -> None:
         self.now_ms += int(seconds * 1000)
+        self.elapsed_seconds += abs(seconds)
 
 
 class Bench:
@@ -191,7 +196,12 @@ class Bench:
     def _open(self) -> None:
         self._client = make_client(self._options, with_tls=False)
         self.collector = TargetCollector(
-            self._target, self.sink, self._options, self._client, clock=self.clock
+            self._target,
+            self.sink,
+            self._options,
+            self._client,
+            clock=self.clock,
+            monotonic=self.clock.monotonic,
         )
 
 
