@@ -29,7 +29,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_d
     """Base of everything that travels."""
 
 
-class Increment(Record, tag="increment"):
+class Increment(Record, frozen=True, kw_only=True, tag="increment"):
     """Growth of a counter over ``(time_ms - span_ms, time_ms]``; resets are already handled by the source.
 
     Sums of increments over any window are exact; a lost scrape only widens one interval.
@@ -42,7 +42,7 @@ class Increment(Record, tag="increment"):
     value: float
 
 
-class Level(Record, tag="level"):
+class Level(Record, frozen=True, kw_only=True, tag="level"):
     """Value of a gauge at ``time_ms``."""
 
     metric: str
@@ -51,7 +51,7 @@ class Level(Record, tag="level"):
     value: float
 
 
-class Distribution(Record, tag="distribution"):
+class Distribution(Record, frozen=True, kw_only=True, tag="distribution"):
     """Growth of a histogram over ``(time_ms - span_ms, time_ms]``.
 
     ``bounds`` are the finite upper bounds, ascending; ``buckets`` are **per-bucket** (not cumulative) counts and have
@@ -68,7 +68,7 @@ class Distribution(Record, tag="distribution"):
     sum: float
 
 
-class Event(Record, tag="event"):
+class Event(Record, frozen=True, kw_only=True, tag="event"):
     """Something that happened once: ``launch``, ``restart``, ``config_change``, ``tier_switch``, ``note``, …"""
 
     kind: str
@@ -101,7 +101,7 @@ class Parallelism(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     enable_dp_attention: bool | None = None
 
 
-class Launch(Record, tag="launch"):
+class Launch(Record, frozen=True, kw_only=True, tag="launch"):
     """One start of a server with one resolved configuration.
 
     ``key`` is a fingerprint (hex) that changes with every process start or configuration change and is stable
@@ -154,7 +154,7 @@ class HealthState(StrEnum):
     TOO_LARGE = "too_large"
 
 
-class SourceHealth(Record, tag="source_health"):
+class SourceHealth(Record, frozen=True, kw_only=True, tag="source_health"):
     """Outcome of one attempt to read one source of a target. Scrape health is data too."""
 
     source: str
@@ -177,7 +177,7 @@ class SourceHealth(Record, tag="source_health"):
     """What cannot be seen here → how to turn it on."""
 
 
-class RequestRecord(Record, tag="request"):
+class RequestRecord(Record, frozen=True, kw_only=True, tag="request"):
     """One finished request: counts only, never prompt or output text.
 
     ``accepted_histogram[j]`` = number of verify steps in which exactly j drafts were accepted. The server refuses a
