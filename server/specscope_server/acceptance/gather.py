@@ -173,7 +173,7 @@ def _newest(session: Session, series_ids: list[int], window: Window) -> dict[int
         query = select(Latest.series_id, Latest.time_ms).where(
             Latest.series_id.in_(series_ids[start : start + 500])
         )
-        found |= dict(session.execute(query).tuples().all())
+        found |= dict(session.execute(query).all())
     return {key: time_ms for key, time_ms in found.items() if window.from_ms <= time_ms < window.to_ms}
 
 

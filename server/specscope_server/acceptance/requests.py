@@ -82,7 +82,7 @@ def request_buckets(
     )  # fmt: skip
     return {
         int(index): RequestBucket(float(cycles), float(accepted), None if missing else float(proposed))
-        for index, cycles, accepted, proposed, missing in session.execute(query).tuples()
+        for index, cycles, accepted, proposed, missing in session.execute(query)
     }
 
 
@@ -98,7 +98,7 @@ def histograms_agree(
         .order_by(Request.time_ms.desc())
         .limit(CHECKED_HISTOGRAMS)
     )
-    found: list[tuple[Any, Any]] = list(session.execute(query).tuples())
+    found: list[tuple[Any, Any]] = list(session.execute(query))
     if not found:
         return None
     return sum(sum(orjson.loads(histogram)) == calls for histogram, calls in found), len(found)

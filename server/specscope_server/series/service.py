@@ -85,7 +85,7 @@ def _scope(
 
 def server_names(session: Session) -> dict[int, str]:
     """Return id → name of all servers."""
-    return dict(session.execute(select(Server.id, Server.name)).tuples().all())
+    return dict(session.execute(select(Server.id, Server.name)).all())
 
 
 def document(lines: Sequence[Line], window: Window, names: Mapping[int, str]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def list_series(
     after = decode_cursor(cursor, (int,))
     if after:
         query = query.where(Series.id > after[0])
-    found = session.execute(query.order_by(Series.id).limit(limit + 1)).tuples().all()
+    found = session.execute(query.order_by(Series.id).limit(limit + 1)).all()
     items = [
         {
             "id": row.id,
@@ -174,12 +174,12 @@ def latest(session: Session, metrics: Sequence[str], server: str | None, now_ms:
         query = query.where(Series.metric.in_(metrics))
     if server:
         query = query.where(Series.server_id == server_by_name(session, server).id)
-    return [_latest_row(*entry, now_ms) for entry in session.execute(query).tuples()]
+    return [_latest_row(*entry, now_ms) for entry in session.execute(query)]
 
 
 def _newest_launch_ids(session: Session) -> list[int]:
     query = select(Launch.server_id, Launch.id).order_by(Launch.first_seen_ms, Launch.id)
-    newest = dict(session.execute(query).tuples().all())  # of each server, the last one wins
+    newest = dict(session.execute(query).all())  # of each server, the last one wins
     return list(newest.values())
 
 
@@ -217,9 +217,7 @@ def list_events(
     if after:
         time_ms, event_id = after
         query = query.where((Event.time_ms < time_ms) | ((Event.time_ms == time_ms) & (Event.id < event_id)))
-    found = (
-        session.execute(query.order_by(Event.time_ms.desc(), Event.id.desc()).limit(limit + 1)).tuples().all()
-    )
+    found = session.execute(query.order_by(Event.time_ms.desc(), Event.id.desc()).limit(limit + 1)).all()
     page = found[:limit]
     items = [
         {

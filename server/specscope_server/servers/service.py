@@ -119,9 +119,7 @@ def _server_items(
     counts = dict(
         session.execute(
             select(Launch.server_id, func.count()).where(Launch.server_id.in_(ids)).group_by(Launch.server_id)
-        )
-        .tuples()
-        .all()
+        ).all()
     )
     newest = _newest_launches(session, ids)
     items = []
