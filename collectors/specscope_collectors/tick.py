@@ -11,7 +11,8 @@ from specscope_collectors.identity import Change, Evidence
 from specscope_collectors.increments import Advance, CounterMemory, advance
 from specscope_collectors.launches import Known, Verdict
 from specscope_collectors.missing import missing_of
-from specscope_collectors.observations import Event, Level, Observation
+from specscope_collectors.observations import Event, HealthState, Level, Observation, SourceHealth
+from specscope_collectors.sources import sglang_loads
 from specscope_collectors.sources.sglang_info.reading import InfoReading
 from specscope_collectors.sources.sglang_loads.reading import LoadsReading
 from specscope_collectors.sources.sglang_metrics.mapping import Mapped
@@ -71,7 +72,12 @@ def health_observations(tick: Tick, known: Known | None) -> list[Observation]:
         hints = missing_of(tick.mapped, known.launch if known else None)
         metrics = msgspec.structs.replace(metrics, missing=hints)
     asked = [metrics, *(reading.health for reading in (tick.info, tick.loads) if reading is not None)]
-    return [*asked, *(level for health in asked for level in scrape_levels(health))]
+    return [*asked, *(level for health in asked if _counts(health) for level in scrape_levels(health))]
+
+
+def _counts(health: SourceHealth) -> bool:
+    """A version that does not offer ``/v1/loads`` is not a source that is down."""
+    return not (health.source == sglang_loads.SOURCE and health.state is HealthState.DISABLED)
 
 
 def measurements(tick: Tick, verdict: Verdict, grown: Advance | None) -> list[Observation]:
