@@ -36,7 +36,8 @@ def point(index: int, state: ActivityState = ActivityState.ACTIVE, **values: Any
     tau = 2.0 + 0.5 * math.sin(index / 7)
     time = values.pop("time", iso(START_MS + index * STEP_SECONDS * 1000))
     seen: dict[str, Any] = {
-        "accept_length": tau, "draft_acceptance": (tau - 1) / 3, "engine_reported_rate": tau / 4, "engine_rate_floor": 0.25,
+        "accept_length": tau, "draft_acceptance": (tau - 1) / 3, "engine_reported_rate": tau / 4,
+        "engine_rate_floor": 0.25,
         "num_steps": 3, "num_draft_tokens": 4, "verify_calls": 300, "generated_tokens": 300 * tau,
         "generated_tokens_per_second": 10 * tau, "requests_running": 3 + index % 3, "requests_queued": 0,
     }  # fmt: skip
@@ -53,9 +54,12 @@ def trend(points: list[TrendPoint] | None = None, **values: Any) -> AcceptanceTr
         states = [ActivityState.ACTIVE] * 40 + [ActivityState.GAP] * 10 + [ActivityState.ACTIVE] * 20
         states += [ActivityState.IDLE] * 20 + [ActivityState.ACTIVE] * 30
         points = [point(index, state) for index, state in enumerate(states)]
-    marker = LaunchMarker(time=iso(START_MS + 1_500_000), launch_id=2, label="K = 3, D = 4", reason="restarted")
+    marker = LaunchMarker(
+        time=iso(START_MS + 1_500_000), launch_id=2, label="K = 3, D = 4", reason="restarted"
+    )
     content = {
-        "server": "gpu1:30000", "from": iso(START_MS), "to": iso(START_MS + len(points) * STEP_SECONDS * 1000),
+        "server": "gpu1:30000", "from": iso(START_MS),
+        "to": iso(START_MS + len(points) * STEP_SECONDS * 1000),
         "step_seconds": STEP_SECONDS, "is_demo": False, "engine_version": "0.5.8", "rate_formula": "τ/D",
         "points": points, "launches": [marker],
     }  # fmt: skip
@@ -66,7 +70,8 @@ def number(value: float | None = 2.0, unit: str = "tokens/cycle", **values: Any)
     """Return a number with everything filled in."""
     content = {
         "value": value, "unit": unit, "state": NumberState.OK, "definition": "1 + mean accepted drafts",
-        "source": "sglang:spec_accept_length, SGLang 0.5.8", "n": 1234, "n_unit": "cycles", "low": None, "high": None,
+        "source": "sglang:spec_accept_length, SGLang 0.5.8", "n": 1234, "n_unit": "cycles", "low": None,
+        "high": None,
         "as_of": iso(START_MS), "age_seconds": 4.2,
     }  # fmt: skip
     return Number(**{**content, **values})
@@ -75,7 +80,8 @@ def number(value: float | None = 2.0, unit: str = "tokens/cycle", **values: Any)
 def engine_rate(**values: Any) -> EngineRate:
     """Return an engine rate under the old definition."""
     content = {
-        "number": number(0.5, "1"), "formula": "τ/D", "includes_bonus": True, "floor": 0.25, "strict_equivalent": 1 / 3,
+        "number": number(0.5, "1"), "formula": "τ/D", "includes_bonus": True, "floor": 0.25,
+        "strict_equivalent": 1 / 3,
     }  # fmt: skip
     return EngineRate(**{**content, **values})
 
@@ -83,21 +89,26 @@ def engine_rate(**values: Any) -> EngineRate:
 def summary(**values: Any) -> AcceptanceSummary:
     """Return a summary of a healthy server."""
     launch = LaunchBrief(
-        id=1, key="abc", first_seen=iso(START_MS), last_seen=iso(START_MS), reason="first seen", engine="sglang",
+        id=1, key="abc", first_seen=iso(START_MS), last_seen=iso(START_MS), reason="first seen",
+        engine="sglang",
         engine_version="0.5.8", algorithm="EAGLE3", num_steps=3, eagle_topk=1, num_draft_tokens=4,
-        model="meta-llama/Llama-3.1-8B-Instruct", draft_model="jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B", is_demo=False,
+        model="meta-llama/Llama-3.1-8B-Instruct",
+        draft_model="jamesliu1/sglang-EAGLE3-Llama-3.1-Instruct-8B", is_demo=False,
     )  # fmt: skip
     content = {
-        "server": "gpu1:30000", "launch": launch, "from": iso(START_MS), "to": iso(START_MS + 3_600_000), "is_demo": False,
+        "server": "gpu1:30000", "launch": launch, "from": iso(START_MS), "to": iso(START_MS + 3_600_000),
+        "is_demo": False,
         "evidence": Evidence.COUNTERS, "evidence_note": "counters of finished requests",
         "accept_length": number(low=1.94, high=2.07, interval_method="block bootstrap over scrapes"),
         "draft_acceptance": number(1 / 3, "1"), "engine_reported_rate": engine_rate(),
         "num_steps": number(3, "drafts"), "num_draft_tokens": number(4, "tokens"),
-        "verify_calls_per_second": number(41.5, "1/s"), "generated_tokens_per_second": number(83.0, "tokens/s"),
+        "verify_calls_per_second": number(41.5, "1/s"), "generated_tokens_per_second": number(83.0,
+        "tokens/s"),
         "requests_running": number(3, "requests"), "requests_queued": number(0, "requests"),
         "counts": Counts(
             accepted_drafts=1200, accepted_drafts_kind="derived", proposed_drafts=3600, verify_calls=1200,
-            generated_tokens=2410, finished_requests=10, decoded_tokens=None, explanation="Tokens past a stop are not emitted.",
+            generated_tokens=2410, finished_requests=10, decoded_tokens=None,
+            explanation="Tokens past a stop are not emitted.",
         ),
         "checks": [Check(name="every rank reports", passed=True, message="1 of 1")],
         "verdict": Verdict(state="ok", headline="Speculation works", reasons=["2.00 tokens per cycle"]),

@@ -17,7 +17,7 @@ KINDS = ("ok", "warn", "bad", "idle", "unknown")
 SOURCE_STATES: dict[str, tuple[str, str]] = {
     "ok": ("ok", "reading"),
     "partial": ("warn", "reading, with parts missing"),
-    "unreachable": ("bad", "unreachable"),
+    "unreachable": ("bad", "not reachable"),
     "timeout": ("bad", "timed out"),
     "tls_error": ("bad", "TLS error"),
     "unauthorized": ("bad", "key refused"),
