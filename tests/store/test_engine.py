@@ -65,9 +65,13 @@ def test_a_writer_waits_for_the_writer_before_it(store_engine: Engine) -> None:
 
 
 def test_an_error_rolls_back(store_engine: Engine) -> None:
-    with pytest.raises(ZeroDivisionError), write_transaction(store_engine) as connection:
-        connection.exec_driver_sql("INSERT INTO bucket_layout (bounds) VALUES ('[1]')")
-        raise ZeroDivisionError
+    def fail() -> None:
+        with write_transaction(store_engine) as connection:
+            connection.exec_driver_sql("INSERT INTO bucket_layout (bounds) VALUES ('[1]')")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     with store_engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM bucket_layout").scalar_one() == 0
 

@@ -7,13 +7,13 @@ import threading
 import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
+from tests.store.conftest import NOW, T0, batch, everything, histogram, increment, launch, level, rows
 
 from specscope_collectors.observations import Resume, Target
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.limits import Limits
 from specscope_server.store.refusal import Reason
-from tests.store.conftest import NOW, T0, batch, everything, histogram, increment, launch, level, rows
 
 
 def test_a_batch_sent_again_changes_nothing(store_engine: Engine, writer: IngestWriter) -> None:

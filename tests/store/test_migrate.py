@@ -11,13 +11,13 @@ import pytest
 from alembic import command
 from sqlalchemy import Engine, inspect
 from sqlalchemy.exc import OperationalError
+from tests.store.conftest import batch, everything, histogram, increment, launch, level
 
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.models import Base
 from specscope_server.store import migrate
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.maintenance import disk_use
-from tests.store.conftest import batch, everything, histogram, increment, launch, level
 
 
 def test_the_models_have_nothing_that_the_migrations_lack(store_engine: Engine, writer: IngestWriter) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
+from tests.store.conftest import HOUR_MS, NOW, T0, batch, histogram, increment, launch, level
 
 from specscope_server.kit.timerange import Window
 from specscope_server.store.buckets import Buckets
@@ -18,7 +19,6 @@ from specscope_server.store.latest import latest_values
 from specscope_server.store.resolution import Segment, plan
 from specscope_server.store.retention import Retention, enforce
 from specscope_server.store.series_reader import find_series, read_buckets, read_distributions
-from tests.store.conftest import HOUR_MS, NOW, T0, batch, histogram, increment, launch, level
 
 MINUTE_MS = 60_000
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 from structlog.testing import capture_logs
+from tests.store.conftest import NOW, T0, batch, histogram, increment, launch, level, rows
 
 from specscope_collectors.observations import Distribution, Event, Observation, RequestRecord, SourceHealth
 from specscope_collectors.observations import HealthState as H
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.limits import Limits
 from specscope_server.store.refusal import Reason
-from tests.store.conftest import NOW, T0, batch, histogram, increment, launch, level, rows
 
 DAY_MS = 86_400_000
 

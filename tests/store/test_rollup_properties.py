@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
+from tests.store.conftest import HOUR_MS, NOW, T0, batch, histogram, increment, launch, rows
 
 from specscope_collectors.observations import Distribution, Increment, Target
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.series_writer import RESOLUTIONS
-from tests.store.conftest import HOUR_MS, NOW, T0, batch, histogram, increment, launch, rows
 
 COMMON = settings(
     max_examples=25,
@@ -24,7 +24,7 @@ COMMON = settings(
 )
 _numbers = itertools.count()
 
-# Whole numbers: their sums are exact in any order, so equality is equality. Times cross minutes, ten minutes, hours.
+# Whole numbers: their sums are exact in any order. The times cross minutes, ten minutes and hours.
 times = st.one_of(st.integers(0, 3 * HOUR_MS), st.integers(0, 180).map(lambda minute: minute * 60_000))
 points = st.dictionaries(
     st.tuples(st.integers(0, 2), times), st.tuples(st.integers(0, 10**6), st.integers(1, 60_000)), max_size=40
@@ -124,7 +124,7 @@ def test_distributions(store_engine: Engine, drawn: tuple[dict[Any, Any], list[l
 
     ids = send(store_engine, [[record(key) for key in keys] for keys in batches])
     mine = set(ids.values())
-    layouts = {layout_id: bounds for layout_id, bounds in rows(store_engine, "bucket_layout", "id", "bounds")}
+    layouts = dict(rows(store_engine, "bucket_layout", "id", "bounds"))
     for suffix, resolution in RESOLUTIONS.items():
         sums: dict[tuple[int, int, int], list[float]] = defaultdict(lambda: [0.0] * 3)
         for key in expected:

@@ -1,7 +1,7 @@
 """Fixtures of real, migrated databases: SQLite and PostgreSQL, one fresh copy for each test.
 
 Migrations run once per session and engine into a template; each test gets a copy (of the file, or by CREATE
-DATABASE … TEMPLATE). PostgreSQL comes from `SPECSCOPE_TEST_POSTGRES_URL`, else a server of our own is started.
+DATABASE … TEMPLATE). PostgreSQL comes from `SPECSCOPE_TEST_POSTGRES_URL`, else a server of ours is started.
 Where neither can be had the tests are skipped with the reason, and fail in CI (environment variable `CI`).
 """
 

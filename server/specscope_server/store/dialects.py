@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import orjson
 from sqlalchemy import REAL, BigInteger, Connection, Double, Engine, LargeBinary, Table, Text, text
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 
 from specscope_server.models import Base
 
@@ -53,10 +54,7 @@ def bulk_insert(connection: Connection, table: Table, columns: Columns) -> None:
             f"INSERT INTO {table.name} ({names}) VALUES ({marks})", list(zip(*columns, strict=True))
         )
         return
-    cursor = connection.connection.cursor()
-    with cursor.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
-        for row in zip(*columns, strict=True):
-            copy.write_row(row)
+    _copy(connection, f"COPY {table.name} ({names}) FROM STDIN", columns)
 
 
 def merge(connection: Connection, table: Table, columns: Columns, updates: str) -> None:
@@ -92,15 +90,11 @@ def select_by_ids(
     """
     names = ", ".join(column.name for column in table.columns)
     statement = f"SELECT {names} FROM {table.name} WHERE series_id"
-    cursor = connection.connection.cursor()
     if is_sqlite(connection):
-        cursor.execute(
-            f"{statement} IN (SELECT value FROM json_each(?)) {more}",
-            (orjson.dumps(list(ids)).decode(), *parameters),
-        )
-    else:
-        cursor.execute(f"{statement} = ANY(%s) {more.replace('?', '%s')}", (list(ids), *parameters))
-    return list(cursor.fetchall())
+        condition, chosen = "IN (SELECT value FROM json_each(?))", orjson.dumps(list(ids)).decode()
+        return _tuples(connection, f"{statement} {condition} {more}", (chosen, *parameters))
+    statement = f"{statement} = ANY(%s::bigint[]) {more.replace('?', '%s')}"
+    return _tuples(connection, statement, (list(ids), *parameters))
 
 
 def fetch_series(
@@ -108,13 +102,11 @@ def fetch_series(
 ) -> list[Any]:
     """Return plain tuples of one series in [from_ms, to_ms), in order of time."""
     mark = "?" if is_sqlite(connection) else "%s"
-    cursor = connection.connection.cursor()
-    cursor.execute(
+    statement = (
         f"SELECT {columns} FROM {table_name} "
-        f"WHERE series_id = {mark} AND time_ms >= {mark} AND time_ms < {mark} ORDER BY time_ms",
-        (series_id, from_ms, to_ms),
+        f"WHERE series_id = {mark} AND time_ms >= {mark} AND time_ms < {mark} ORDER BY time_ms"
     )
-    return list(cursor.fetchall())
+    return _tuples(connection, statement, (series_id, from_ms, to_ms))
 
 
 def existing_keys(connection: Connection, table: Table, columns: Columns) -> set[tuple[int, ...]]:
@@ -122,37 +114,30 @@ def existing_keys(connection: Connection, table: Table, columns: Columns) -> set
     if not columns[0]:
         return set()
     names = [column.name for column in table.primary_key.columns]
-    cursor = connection.connection.cursor()
     on = " AND ".join(f"t.{name} = k.{name}" for name in names)
     wanted = ", ".join(f"t.{name}" for name in names)
     if is_sqlite(connection):
         fields = ", ".join(f"value ->> {index} AS {name}" for index, name in enumerate(names))
         keys = orjson.dumps(list(zip(*columns, strict=True))).decode()
         # CROSS JOIN keeps the order: for each key one seek, never a scan of the table.
-        cursor.execute(
-            f"SELECT {wanted} FROM (SELECT {fields} FROM json_each(?)) k CROSS JOIN {table.name} t ON {on}",
-            (keys,),
-        )
+        source, parameters = f"(SELECT {fields} FROM json_each(?)) k CROSS JOIN {table.name} t", (keys,)
     else:
         arrays = ", ".join("%s::bigint[]" for _ in names)
-        cursor.execute(
-            f"SELECT {wanted} FROM unnest({arrays}) AS k({', '.join(names)}) JOIN {table.name} t ON {on}",
-            tuple(map(list, columns)),
-        )
-    return set(cursor.fetchall())
+        source = f"unnest({arrays}) AS k({', '.join(names)}) JOIN {table.name} t"
+        parameters = tuple(map(list, columns))  # type: ignore[assignment]
+    return set(_tuples(connection, f"SELECT {wanted} FROM {source} ON {on}", parameters))
 
 
 def oldest_time(connection: Connection, table: Table, series_ids: Collection[int]) -> int | None:
     """Return the time of the oldest row of these series (one seek per series); None when there is none."""
     oldest = f"(SELECT min(t.time_ms) FROM {table.name} t WHERE t.series_id = k.id)"
-    cursor = connection.connection.cursor()
     if is_sqlite(connection):
         ids = orjson.dumps(list(series_ids)).decode()
-        cursor.execute(f"SELECT min({oldest}) FROM (SELECT value AS id FROM json_each(?)) k", (ids,))
+        source, parameters = "(SELECT value AS id FROM json_each(?)) k", (ids,)
     else:
-        cursor.execute(f"SELECT min({oldest}) FROM unnest(%s::bigint[]) AS k(id)", (list(series_ids),))
-    row = cursor.fetchone()
-    return None if row is None else row[0]
+        source, parameters = "unnest(%s::bigint[]) AS k(id)", (list(series_ids),)  # type: ignore[assignment]
+    [(time_ms,)] = _tuples(connection, f"SELECT min({oldest}) FROM {source}", parameters)
+    return None if time_ms is None else int(time_ms)
 
 
 def partition_name(table: str, day: int) -> str:
@@ -214,9 +199,27 @@ def delete_oldest_of_servers(
 
 
 def _delete(connection: Connection, statement: str, parameters: Sequence[tuple[int, ...]]) -> int:
-    cursor = connection.connection.cursor()
-    cursor.executemany(statement if is_sqlite(connection) else statement.replace("?", "%s"), parameters)
-    return cursor.rowcount
+    statement = statement if is_sqlite(connection) else statement.replace("?", "%s")
+    return connection.exec_driver_sql(statement, list(parameters)).rowcount
+
+
+def _tuples(connection: Connection, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+    """Execute and fetch plain tuples; errors are SQLAlchemy's as everywhere."""
+    result = connection.exec_driver_sql(statement, parameters)
+    try:
+        return list(result.cursor.fetchall())
+    finally:
+        result.close()
+
+
+def _copy(connection: Connection, statement: str, columns: Columns) -> None:
+    driver_error = connection.dialect.loaded_dbapi.Error
+    try:
+        with connection.connection.cursor().copy(statement) as copy:
+            for row in zip(*columns, strict=True):
+                copy.write_row(row)
+    except driver_error as error:
+        raise DBAPIError.instance(statement, None, error, driver_error, dialect=connection.dialect) from error
 
 
 def _create_partition(connection: Connection, table: str, day: int) -> None:

@@ -14,7 +14,6 @@ from sqlalchemy import Engine
 
 from specscope_server.kit.errors import InvalidInput
 
-
 _ALONE = threading.Lock()
 """Alembic keeps the migration in progress in module globals: one at a time in a process."""
 

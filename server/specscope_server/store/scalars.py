@@ -130,8 +130,8 @@ def check(scalars: Scalars, oldest_ms: int, now_ms: int) -> Checked:
 def to_samples(checked: Checked, ids: NDArray[np.int64]) -> tuple[Samples, int]:
     """Return the values sorted by series and time, and how many were dropped as repeats within the batch.
 
-    ``ids`` maps slots to series ids; values of slots with id 0 are left out. Of several values of one series at one
-    time the first sent counts.
+    ``ids`` maps slots to series ids; values of slots with id 0 are left out. Of several values of one series
+    at one time the first sent counts.
     """
     series_id = ids[checked.slot]
     samples = Samples(series_id, checked.time_ms, checked.value, checked.span_ms).take(series_id != 0)
