@@ -30,7 +30,9 @@ def decode_cursor(cursor: str | None, kinds: tuple[type, ...]) -> list[int | str
     if cursor is None:
         return None
     try:
-        key = orjson.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+        key = orjson.loads(
+            base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), b"-_", validate=True)
+        )
     except (binascii.Error, ValueError):
         key = None
     if not isinstance(key, list) or [type(part) for part in key] != list(kinds):
