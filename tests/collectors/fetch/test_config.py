@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specscope_collectors.config import (
@@ -62,6 +62,7 @@ def test_names_must_be_unique() -> None:
     assert [target.name for target in parse_targets(["a=gpu1:30000", "b=gpu1:30000"])] == ["a", "b"]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_gives_a_target_or_a_target_error(text: str) -> None:
     try:

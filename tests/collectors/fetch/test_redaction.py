@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specscope_collectors.redaction import MAX_DEPTH, REDACTED, TOO_DEEP, redact, redact_text
@@ -68,6 +68,7 @@ def nest(value: Any, path: list[bool]) -> Any:
     return value
 
 
+@settings(deadline=None)
 @given(SECRET, NAMES, PLACES, st.lists(st.booleans(), max_size=12))
 def test_no_planted_secret_survives_at_any_depth(
     secret: str, name: str, place: str, path: list[bool]
@@ -77,11 +78,13 @@ def test_no_planted_secret_survives_at_any_depth(
     assert REDACTED in cleaned
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=12))
 def test_what_is_no_secret_survives_unchanged(path: list[bool]) -> None:
     assert redact(nest(INNOCENT, path)) == nest(INNOCENT, path)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_is_handled_and_redaction_is_stable(text: str) -> None:
     once = redact_text(text)
@@ -104,6 +107,11 @@ def test_our_own_key_is_removed_wherever_it_occurs() -> None:
     assert redact({"note": "we sent engine-key-1"}, known=("engine-key-1", None)) == {
         "note": f"we sent {REDACTED}"
     }
+
+
+def test_a_secret_of_an_argument_vector_is_removed_wherever_it_occurs() -> None:
+    cleaned = redact({"argv": ["--api-key", "odd one", "--port", "1"], "note": "given <odd one>"})
+    assert cleaned == {"argv": ["--api-key", REDACTED, "--port", "1"], "note": f"given <{REDACTED}>"}
 
 
 def test_bottomless_nesting_and_endless_text_stay_cheap() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collectors.info.bodies import all_versions, captured, encoded, later, restarted, v0_5_2, v0_5_15
 
@@ -178,6 +178,7 @@ JUNK = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(captured("0.5.23"))), JUNK, max_size=12))
 def test_any_value_in_any_field_gives_a_launch_that_travels(junk: dict[str, Any]) -> None:
     info = copy.deepcopy(captured("0.5.23")) | junk

@@ -96,17 +96,21 @@ class MemorySink:
     batches: list[Batch] = field(default_factory=list)
     resumes: dict[str, Resume] = field(default_factory=dict)
     is_down: bool = False
+    is_full: bool = False
+    """It can be read, but not written."""
+    turned_away: int = 0
+    """Calls while it was down."""
     loses_the_answer: bool = False
     """The batch is stored, but the caller is told that it failed."""
 
     def resume(self, collector_id: str) -> Resume:
-        if self.is_down:
-            raise StoreDownError("down")
+        self._raise_when_down()
         return self.resumes.get(collector_id, Resume())
 
     def apply(self, batch: Batch) -> None:
-        if self.is_down:
-            raise StoreDownError("down")
+        self._raise_when_down()
+        if self.is_full:
+            raise StoreDownError("full")
         before = self.resume(batch.collector_id)
         if batch.sequence > before.sequence:
             self.batches.append(batch)
@@ -115,6 +119,11 @@ class MemorySink:
             )
         if self.loses_the_answer:
             raise StoreDownError("stored, but the answer was lost")
+
+    def _raise_when_down(self) -> None:
+        if self.is_down:
+            self.turned_away += 1
+            raise StoreDownError("down")
 
     def all(self, kind: type) -> list[Any]:
         return [each for batch in self.batches for each in batch.observations if isinstance(each, kind)]

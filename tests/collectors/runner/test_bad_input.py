@@ -197,6 +197,14 @@ def test_a_bad_server_info_does_not_spoil_the_metrics() -> None:
             assert b.sink.launches()[0].version_source == "metric_names"
 
 
+def test_an_endless_server_info_is_given_up_long_before_the_limit_of_metrics() -> None:
+    with bench(Engine(overrides={"/server_info": flood(20 * MIB)})) as b:
+        b.scrape()
+        assert b.sink.health("sglang_info").state is HealthState.TOO_LARGE
+        assert b.sink.health().state is HealthState.OK
+        assert b.sink.launches()[0].version_source == "metric_names"
+
+
 def test_every_bad_target_at_once_leaves_the_good_one_alone() -> None:
     asked: list[int] = []
 

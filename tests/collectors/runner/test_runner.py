@@ -44,7 +44,7 @@ def test_a_bad_target_does_not_delay_a_good_one(bad: Callable[..., object]) -> N
         targets = [parse_target(f"good={good.url}"), *(parse_target(f"bad{n}={worse.url}") for n in range(4))]
         # fewer places than bad targets: they must not occupy all of them
         options = CollectorOptions(
-            scrape_interval_seconds=0.1, scrape_timeout_seconds=0.6, concurrency=6, max_body_bytes=2**20
+            scrape_interval_seconds=0.1, scrape_timeout_seconds=0.6, concurrency=2, max_body_bytes=2**20
         )
         runner = Runner(targets, sink, options)
         runner.start()
@@ -112,7 +112,7 @@ def test_a_store_that_raises_does_not_end_the_runner() -> None:
     with serving(Engine()) as server:
         runner = Runner([parse_target(server.url)], sink, FAST)
         runner.start()
-        threading.Event().wait(0.3)
+        wait_until(lambda: sink.turned_away >= 3)
         assert runner.is_running
         sink.is_down = False
         wait_until(lambda: bool(sink.batches))

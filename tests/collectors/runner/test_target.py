@@ -270,6 +270,20 @@ def test_a_store_that_is_down_loses_no_growth_and_a_restart_meanwhile_is_noticed
         assert b.sink.total(TOKENS) == 42 + 9000
 
 
+def test_a_restart_noticed_in_a_scrape_that_could_not_be_stored_is_not_forgotten() -> None:
+    with bench() as b:
+        b.scrape()
+        b.sink.is_full = True
+        b.engine.restart(tokens=30, verify_calls=12)
+        b.scrape()
+        b.sink.is_full = False
+        for _ in range(20):
+            b.engine.serve(tokens=500, verify_calls=200)  # grows past the values of the process before
+        b.scrape()
+        assert b.sink.events() == ["launch", "restart"]
+        assert b.sink.total(TOKENS) == 30 + 20 * 500
+
+
 def test_a_batch_that_was_stored_although_the_answer_was_lost_is_not_counted_twice() -> None:
     with bench() as b:
         b.scrape()
