@@ -1,0 +1,98 @@
+"""Each page in a real Chromium over live data: a real SGLang on the CPU, and `specscope demo`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.browser.conftest import Visit, Visitor
+from tests.support.product import Document, Product, is_ready, serving
+from tests.support.rig import Request, RunningRig, free_port
+
+PAGES = {"/": 1, "/acceptance": 1, "/sources": 0}
+"""Path: least number of lines that its charts draw."""
+
+REQUESTS = [Request(f"Page {index} of the tea book", 40) for index in range(24)]
+DEMO_SERVER = "story-0.5.23 (demo)"
+
+
+@contextmanager
+def demonstration(folder: Path) -> Iterator[Product]:
+    """Run `specscope demo` until the end of the block; Ctrl-C must stop it cleanly."""
+    port, log_path = free_port(), folder / "demo.log"
+    command = [
+        sys.executable,
+        "-m",
+        "specscope",
+        "demo",
+        "--port",
+        str(port),
+        "--no-browser",
+        "--speed",
+        "60",
+    ]
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    product = Product(f"http://127.0.0.1:{port}", process, log_path)
+    try:
+        product.wait_for("answer of /readyz", lambda: is_ready(product.base_url))
+        yield product
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(30)
+
+
+def visit_all(visitor: Visitor, product: Product, name: str, server: str) -> dict[str, Visit]:
+    """Open every page, keep a picture of each, and check that its charts drew and that nothing went wrong."""
+    visits = {}
+    for path, least in PAGES.items():
+        visit = visitor(product.base_url).open(f"{path}?server={server}")
+        assert visit.wait_for_charts() >= least
+        visit.shoot(f"{name}-{path.strip('/') or 'overview'}")
+        assert visit.problems == []
+        visits[path] = visit
+    return visits
+
+
+@pytest.mark.rig
+@pytest.mark.browser
+@pytest.mark.xdist_group("rig")
+def test_every_page_over_a_real_engine(shared_rig: RunningRig, visitor: Visitor, tmp_path: Path) -> None:
+    with serving(tmp_path, {"rig": shared_rig.base_url}) as product:
+        product.wait_for("good scrape", lambda: product.source_state("rig") == "ok")
+        shared_rig.generate(REQUESTS, concurrency=4)
+
+        def settled() -> Document | None:
+            summary = product.summary("rig")
+            return summary if summary["counts"]["finished_requests"] == len(REQUESTS) else None
+
+        summary = product.wait_for("all requests", settled)
+        visits = visit_all(visitor, product, "rig", "rig")
+        shown = visits["/"].page.inner_text("[data-number=accept-length]")
+        assert f"{summary['accept_length']['value']:.2f}" in shown
+        assert visits["/"].page.locator(".badge-demo").count() == 0
+        assert "rig" in visits["/sources"].page.inner_text("#content")
+
+
+@pytest.mark.browser
+@pytest.mark.xdist_group("browser")
+def test_every_page_over_the_demo(visitor: Visitor, tmp_path: Path) -> None:
+    with demonstration(tmp_path) as product:
+
+        def verified() -> float | None:
+            if product.source_state(DEMO_SERVER) != "ok":
+                return None
+            calls: float | None = product.summary(DEMO_SERVER)["counts"]["verify_calls"]
+            return calls
+
+        product.wait_for("verify calls", verified)
+        visits = visit_all(visitor, product, "demo", DEMO_SERVER)
+        assert visits["/"].page.locator(".badge-demo").count() >= 1
