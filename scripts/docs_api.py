@@ -19,7 +19,8 @@ METHODS = ("get", "post", "put", "patch", "delete")
 INTRODUCTION = """
 Every operation, from the OpenAPI document that the server gives at `/api/v1/openapi.json`. How to use them,
 with examples to copy: [Query by REST](../guide/rest.md). Errors have one shape, `application/problem+json`
-(RFC 9457): `title`, `status` and a `detail` that names the input, the reason and the remedy.
+(RFC 9457): `title`, `status` and a `detail` that names the input, the reason and the remedy. Fields that are
+null are left out of the examples here; in answers they are there.
 """
 
 
@@ -62,14 +63,13 @@ def _parameter(document: Document, parameter: Document) -> list[str]:
     required = " (required)" if parameter.get("required") else ""
     meaning = parameter.get("description") or schema.get("description", "")
     default = schema.get("default")
-    tail = f" Default: {code(json.dumps(default))}." if default is not None else ""
+    tail = f" (default: {code(json.dumps(default))})" if default is not None else ""
     return [code(parameter["name"]) + required, parameter["in"], type_name(document, schema), meaning + tail]
 
 
 def type_name(document: Document, schema: Document) -> str:
-    """Return a short name of a JSON schema: `integer`, `string or null`, `array of string`, a component."""
-    if "$ref" in schema:
-        return str(schema["$ref"].rpartition("/")[2])
+    """Return a short name of a JSON schema: `integer`, `string or null`, an enum's words, …"""
+    schema = _resolve(document, schema)
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
             return " or ".join(dict.fromkeys(type_name(document, option) for option in schema[key]))
@@ -107,7 +107,7 @@ def first_example(content: Document) -> Any:
 
 def _fenced(example: object) -> str:
     if isinstance(example, str):
-        return f"```\n{example.strip()}\n```"
+        return "```\n" + "\n".join(example.splitlines()) + "\n```"
     return f"```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
 
 

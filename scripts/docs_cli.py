@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
+from unittest.mock import patch
 
 import typer
 from docs_markdown import code, page, table
@@ -35,10 +36,23 @@ def all_commands() -> Iterator[tuple[str, Any]]:
     are told apart by what they have and not by class.
     """
     for name, (module_name, _, _) in COMMANDS.items():
-        command = typer.main.get_command(importlib.import_module(module_name).app)
+        command = typer.main.get_command(_built_by(module_name))
         yield name, command
         for sub, found in getattr(command, "commands", {}).items():
             yield f"{name} {sub}", found
+
+
+def _built_by(module_name: str) -> typer.Typer:
+    """Return the application that the module's `main` builds, caught at the moment when it would run."""
+    caught: list[typer.Typer] = []
+
+    def catch(app: typer.Typer, *_: object, **__: object) -> None:
+        caught.append(app)
+        raise SystemExit(0)
+
+    with patch.object(typer.Typer, "__call__", catch):
+        importlib.import_module(module_name).main([])
+    return caught[0]
 
 
 def _section(name: str, command: Any) -> str:
@@ -65,7 +79,8 @@ def _argument(argument: Any) -> list[str]:
 def _option(option: Any) -> list[str]:
     names = ", ".join(code(name) for name in (*option.opts, *option.secondary_opts))
     repeat = " (repeatable)" if option.multiple else ""
-    return [names + repeat, _default(option), (option.help or "").strip() + _choices(option)]
+    words, _, default = (option.help or "").strip().removesuffix("]").partition(" [default: ")
+    return [names + repeat, code(default) if default else _default(option), words + _choices(option)]
 
 
 def _default(option: Any) -> str:
