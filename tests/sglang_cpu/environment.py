@@ -60,6 +60,7 @@ def serving_environment() -> dict[str, str]:
     }
     return inherited | {
         "SGLANG_USE_CPU_ENGINE": "1",
+        "CUDA_VISIBLE_DEVICES": "",  # the same engine on a machine that has a GPU
         "PYTHONPATH": str(STUBS),
         "PYTHONWARNINGS": "ignore",
         "HF_HUB_OFFLINE": "1",
