@@ -1,12 +1,12 @@
 """Turn rows of raw samples and roll-ups into dense arrays per series.
 
 Aggregating in SQL (GROUP BY) is no faster than fetching the rows: the group is an expression, so SQLite sorts
-for it; and rows give the last value, which GROUP BY does not.
+for it; and rows give the last value, which GROUP BY does not (docs/decisions/0008).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,10 +16,12 @@ from sqlalchemy import Connection
 
 from specscope_collectors.catalogue import CATALOGUE, Kind
 from specscope_server.kit.timerange import Window
+from specscope_server.models import Base
 from specscope_server.store import dialects
 from specscope_server.store.buckets import Buckets, SeriesRef
+from specscope_server.store.hour_cache import RawRows, Version, cache_of
 from specscope_server.store.resolution import SUFFIX, Segment
-from specscope_server.store.rollup import group_starts
+from specscope_server.store.rollup import HOUR_MS, group_starts
 
 _ROLLUP_COLUMNS = "time_ms, n, sum, min, max, last, span_ms"
 
@@ -31,36 +33,67 @@ def bucket_samples(
     connection: Connection, series: Sequence[SeriesRef], window: Window, segments: Sequence[Segment]
 ) -> dict[int, Buckets]:
     """Return the buckets of those series that have any sample in the segments."""
-    result = {}
-    for ref in series:
-        parts = [(segment, _read(connection, ref, segment)) for segment in segments]
-        parts = [(segment, rows) for segment, rows in parts if len(rows)]
-        if parts:
-            result[ref.id] = _to_buckets(parts, window)
-    return result
+    parts: dict[int, list[tuple[Segment, FloatMatrix]]] = {ref.id: [] for ref in series}
+    for segment in segments:
+        versions = _versions(connection, series, segment)
+        for ref in series:
+            rows = _read(connection, ref, segment, versions.get(ref.id, {}))
+            if len(rows):
+                parts[ref.id].append((segment, rows))
+    return {series_id: _to_buckets(found, window) for series_id, found in parts.items() if found}
 
 
-def _read(connection: Connection, ref: SeriesRef, segment: Segment) -> FloatMatrix:
+def _versions(
+    connection: Connection, series: Sequence[SeriesRef], segment: Segment
+) -> dict[int, dict[int, Version]]:
+    """Return series id → hour → its roll-up, where that pays: for hours of raw samples."""
+    if segment.resolution_ms or segment.to_ms - segment.from_ms < HOUR_MS:
+        return {}
+    found: dict[int, dict[int, Version]] = {}
+    from_ms = segment.from_ms - segment.from_ms % HOUR_MS
+    hours = Base.metadata.tables["sample_1h"]
+    condition = "AND time_ms >= ? AND time_ms < ?"
+    ids = [ref.id for ref in series]
+    for series_id, hour, *version in dialects.select_by_ids(
+        connection, hours, ids, condition, from_ms, segment.to_ms
+    ):
+        found.setdefault(series_id, {})[hour] = tuple(version)
+    return found
+
+
+def _read(
+    connection: Connection, ref: SeriesRef, segment: Segment, versions: Mapping[int, Version]
+) -> FloatMatrix:
     """Read rows in order of time; raw samples become roll-ups of one."""
     if segment.resolution_ms:
-        return _fetch(connection, _ROLLUP_COLUMNS, 7, ref, segment)
-    if _has_span(ref.metric):
-        time_ms, value, span_ms = _fetch(connection, "time_ms, value, span_ms", 3, ref, segment).T
-    else:  # a column less is a sixth of the time
-        time_ms, value = _fetch(connection, "time_ms, value", 2, ref, segment).T
-        span_ms = np.zeros(len(time_ms))
-    return np.column_stack((time_ms, np.ones(len(time_ms)), value, value, value, value, span_ms))
+        table = f"sample{SUFFIX[segment.resolution_ms]}"
+        return _fetch(connection, table, _ROLLUP_COLUMNS, ref, segment.from_ms, segment.to_ms)
+
+    def fetch(from_ms: int, to_ms: int) -> RawRows:
+        return _fetch_raw(connection, ref, from_ms, to_ms)
+
+    if versions:
+        cache = cache_of(connection.engine)
+        raw = cache.read(ref.id, segment.from_ms, segment.to_ms, versions, fetch)
+    else:
+        raw = fetch(segment.from_ms, segment.to_ms)
+    time_ms, value, span_ms = raw.T
+    return np.column_stack((time_ms, np.ones(len(raw)), value, value, value, value, span_ms))
 
 
-def _has_span(metric: str) -> bool:
-    row = CATALOGUE.get(metric)
-    return row is None or row.kind is not Kind.LEVEL
+def _fetch_raw(connection: Connection, ref: SeriesRef, from_ms: int, to_ms: int) -> RawRows:
+    row = CATALOGUE.get(ref.metric)
+    if row is None or row.kind is not Kind.LEVEL:
+        return _fetch(connection, "sample", "time_ms, value, span_ms", ref, from_ms, to_ms)
+    rows = _fetch(connection, "sample", "time_ms, value", ref, from_ms, to_ms)
+    return np.column_stack((rows, np.zeros(len(rows))))  # a level has no span, and a column less is faster
 
 
-def _fetch(connection: Connection, columns: str, width: int, ref: SeriesRef, segment: Segment) -> FloatMatrix:
-    rows = dialects.fetch_series(
-        connection, f"sample{SUFFIX[segment.resolution_ms]}", columns, ref.id, segment.from_ms, segment.to_ms
-    )
+def _fetch(
+    connection: Connection, table: str, columns: str, ref: SeriesRef, from_ms: int, to_ms: int
+) -> FloatMatrix:
+    width = columns.count(",") + 1
+    rows = dialects.fetch_series(connection, table, columns, ref.id, from_ms, to_ms)
     flat = np.fromiter(chain.from_iterable(rows), dtype=np.float64, count=len(rows) * width)
     return flat.reshape(-1, width)
 
