@@ -1,4 +1,4 @@
-"""The application on a migrated store (SQLite and PostgreSQL), fed like a collector feeds it, at a fixed time."""
+"""The application on a migrated store (SQLite and PostgreSQL), fed as a collector does, at a fixed time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from specscope_server.store.ingest import IngestWriter
 @pytest.fixture(autouse=True, scope="session")
 def _plain_logs() -> None:
     """Render log entries as plain text: rich tracebacks of failing requests take seconds."""
-    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
 
 
 @pytest.fixture

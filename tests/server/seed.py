@@ -48,15 +48,18 @@ def level(metric: str, value: float, time_ms: int, **ranks: int) -> Level:
 
 def growth(metric: str, value: float, time_ms: int, labels: dict[str, str] | None = None) -> Increment:
     """Return the growth of a counter over one scrape interval."""
-    return Increment(metric=metric, labels=labels or TOKENIZER, time_ms=time_ms, span_ms=SCRAPE_MS, value=value)
+    return Increment(
+        metric=metric, labels=labels or TOKENIZER, time_ms=time_ms, span_ms=SCRAPE_MS, value=value
+    )
 
 
 def request(number: int, time_ms: int, histogram: tuple[int, ...], proposed: int = 3) -> RequestRecord:
     """Return a finished request with h accepted drafts per cycle; ``proposed`` drafts a cycle."""
     cycles, accepted = sum(histogram), sum(d * count for d, count in enumerate(histogram))
     return RequestRecord(
-        request_id=f"r{number}", time_ms=time_ms, completion_tokens=accepted + cycles + 1, verify_calls=cycles,
-        accepted_drafts=accepted, proposed_drafts=cycles * proposed, accepted_histogram=histogram,
+        request_id=f"r{number}", time_ms=time_ms, completion_tokens=accepted + cycles + 1,
+        verify_calls=cycles, accepted_drafts=accepted, proposed_drafts=cycles * proposed,
+        accepted_histogram=histogram,
     )  # fmt: skip
 
 
@@ -92,8 +95,8 @@ class Feed:
     def launch(self, key: str = "a1", time_ms: int = T0, **fields: Any) -> None:
         """Begin a launch: by default SGLang 0.5.15, EAGLE-3 with K = 3 and D = 4."""
         speculative = {
-            "algorithm": "EAGLE3", "num_steps": 3, "eagle_topk": 1, "num_draft_tokens": 4, "draft_model": "draft",
-            **fields.pop("speculative", {}),
+            "algorithm": "EAGLE3", "num_steps": 3, "eagle_topk": 1, "num_draft_tokens": 4,
+            "draft_model": "draft", **fields.pop("speculative", {}),
         }  # fmt: skip
         values: dict[str, Any] = {
             "engine": "sglang", "engine_version": "0.5.15", "version_source": "server_info", "model": "llama",
@@ -103,7 +106,7 @@ class Feed:
         self.send(Launch(key=key, time_ms=time_ms, speculative=SpeculativeConfig(**speculative), **values))
 
     def scrapes(self, count: int, start_ms: int = T0, **values: float) -> None:
-        """Send ``count`` scrapes with the same values: gauges of rank 0, growth of counters by name (see above)."""
+        """Send ``count`` scrapes with the same values: gauges of rank 0, growth of counters."""
         batch: list[Observation] = []
         for index in range(1, count + 1):
             time_ms = start_ms + index * SCRAPE_MS
@@ -121,5 +124,7 @@ class Feed:
         source = fields.pop("source", "sglang_metrics")
         url = f"{self.target.base_url}/metrics"
         self.send(
-            SourceHealth(source=source, time_ms=time_ms, state=state, url=url, duration_seconds=0.01, **fields)
+            SourceHealth(
+                source=source, time_ms=time_ms, state=state, url=url, duration_seconds=0.01, **fields
+            )
         )

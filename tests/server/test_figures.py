@@ -20,7 +20,7 @@ from tests.support.acceptance_samples import START_MS, STEP_SECONDS, iso, point,
 from specscope_server.acceptance import figures
 from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, LaunchMarker
 from specscope_server.figures.export import figure_csv, figure_html
-from specscope_server.kit.figures import Figure, decode_floats, floats, label
+from specscope_server.kit.figures import Figure, decode_floats, epoch_ms, floats, label
 from specscope_server.kit.figures_theme import DARK, LIGHT, THEMES, Theme
 from specscope_server.sources.figures import SourceHistory, source_duration_figure, source_up_figure
 from specscope_server.store.ingest import IngestWriter
@@ -87,7 +87,7 @@ def test_generated_tokens_of_an_idle_stretch_are_a_measured_zero() -> None:
 def test_an_idle_stretch_is_one_named_band_as_long_as_it_lasted() -> None:
     layout = figures.acceptance_trend_figure(trend(), LIGHT)["layout"]
     bands = [shape for shape in layout["shapes"] if shape["type"] == "rect"]
-    assert [(band["x0"], band["x1"]) for band in bands] == [
+    assert [(epoch_ms(band["x0"]), epoch_ms(band["x1"])) for band in bands] == [
         (START_MS + 70 * STEP_SECONDS * 1000, START_MS + 90 * STEP_SECONDS * 1000)
     ]
     assert bands[0]["label"]["text"] == "idle"
@@ -95,8 +95,9 @@ def test_an_idle_stretch_is_one_named_band_as_long_as_it_lasted() -> None:
 
 
 def test_points_stand_at_the_middle_of_their_step() -> None:
-    times = decode_floats(figures.load_figure(trend(), LIGHT)["data"][0]["x"])
-    assert times[0] == START_MS + STEP_SECONDS * 500
+    times = figures.load_figure(trend(), LIGHT)["data"][0]["x"]
+    assert times[0] == "2026-03-01T12:00:15.000Z"
+    assert epoch_ms(times[-1]) == START_MS + 119.5 * STEP_SECONDS * 1000
 
 
 @pytest.mark.parametrize(("depth", "top"), [(1, 2), (3, 4), (7, 8)])

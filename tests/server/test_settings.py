@@ -42,7 +42,9 @@ def test_every_setting_but_the_secrets_is_a_flag() -> None:
     assert set(flag_names()) == set(Settings.model_fields) - set(SECRETS)
 
 
-def test_flags_beat_the_environment_which_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_flags_beat_the_environment_which_beats_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "specscope.toml").write_text('port = 1\nlog_level = "debug"\nscrape_interval_seconds = 9\n')
     monkeypatch.setenv("SPECSCOPE_PORT", "2")
     monkeypatch.setenv("SPECSCOPE_LOG_LEVEL", "error")
@@ -58,7 +60,9 @@ def test_the_file_is_named_by_flag_or_environment(monkeypatch: pytest.MonkeyPatc
     assert load_settings(config="b.toml").port == 2
 
 
-def test_lists_come_from_repeated_flags_arrays_or_one_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_lists_come_from_repeated_flags_arrays_or_one_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert load_settings({"watch": ["http://a", "b=http://b"]}).watch == ["http://a", "b=http://b"]
     (tmp_path / "specscope.toml").write_text('watch = ["http://c"]')
     assert load_settings().watch == ["http://c"]

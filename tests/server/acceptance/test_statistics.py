@@ -20,12 +20,14 @@ from specscope_server.acceptance.statistics import (
 )
 
 NAN = float("nan")
-histograms = st.lists(st.lists(st.integers(0, 20), min_size=4, max_size=4).filter(any), min_size=1, max_size=30)
+histograms = st.lists(
+    st.lists(st.integers(0, 20), min_size=4, max_size=4).filter(any), min_size=1, max_size=30
+)
 
 
 def test_forty_tokens_from_eighteen_cycles_are_twenty_one_derived_of_twenty_four_accepted() -> None:
     assert derived_accepted(tokens=40, requests=1, cycles=18) == 21
-    # Three drafts were accepted past the stop: 1 + 24/18 = 2.33 cycles' worth, of which 39/18 = 2.17 came out.
+    # Three drafts were accepted past the stop: of 1 + 24/18 = 2.33 tokens a cycle, 2.17 came out.
     assert 1 + derived_accepted(40, 1, 18) / 18 == pytest.approx(39 / 18)
 
 
@@ -39,7 +41,15 @@ def test_without_stops_the_derived_accepted_drafts_are_the_accepted_ones(request
 
 @pytest.mark.parametrize(
     ("length", "width", "expected"),
-    [(2.0, 4, 1 / 3), (1.12, 6, 0.024), (1.0, 4, 0.0), (4.0, 4, 1.0), (2.0, 1, None), (4.5, 4, None), (0.9, 4, None)],
+    [
+        (2.0, 4, 1 / 3),
+        (1.12, 6, 0.024),
+        (1.0, 4, 0.0),
+        (4.0, 4, 1.0),
+        (2.0, 1, None),
+        (4.5, 4, None),
+        (0.9, 4, None),
+    ],
 )
 def test_strict_acceptance_of_a_length(length: float, width: float, expected: float | None) -> None:
     assert strict_acceptance(length, width) == (None if expected is None else pytest.approx(expected))

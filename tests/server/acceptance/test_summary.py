@@ -19,6 +19,10 @@ def summary(web: Web, **parameters: Any) -> dict[str, Any]:
     return found
 
 
+PAST = {"from_": str(T0), "to": str(T0 + 600_000)}
+"""A range that ended long ago: what stopped since then does not make it stale."""
+
+
 def check(found: dict[str, Any], name: str) -> bool | None:
     by_name = {entry["name"]: entry["passed"] for entry in found["checks"]}
     assert name in by_name
@@ -29,14 +33,18 @@ def check(found: dict[str, Any], name: str) -> bool | None:
 def test_counters_are_better_evidence_than_gauges(web: Web, feed: Feed) -> None:
     feed.launch()
     feed.scrapes(60, **{**STRICT, "tau": 2.17, "rate": 0.389}, calls=18, tokens=40, finished=1, decoded=42)
-    found = summary(web)
+    found = summary(web, **PAST)
     assert found["evidence"] == "counters"
     assert found["accept_length"]["value"] == pytest.approx((40 - 1) / 18)
     assert found["accept_length"]["n"] == 60 * 18
     assert found["accept_length"]["interval_method"].startswith("block bootstrap over scrapes")
     assert found["draft_acceptance"]["value"] == pytest.approx(21 / (18 * 3))
     counts = found["counts"]
-    assert (counts["verify_calls"], counts["generated_tokens"], counts["finished_requests"]) == (1080, 2400, 60)
+    assert (counts["verify_calls"], counts["generated_tokens"], counts["finished_requests"]) == (
+        1080,
+        2400,
+        60,
+    )
     assert (counts["accepted_drafts"], counts["accepted_drafts_kind"]) == (60 * 21, "derived")
     assert counts["proposed_drafts"] == 1080 * 3
     assert counts["decoded_tokens"] == 60 * 42
@@ -88,7 +96,7 @@ def test_an_old_rate_is_shown_with_its_floor_and_strict_equivalent(web: Web, fee
 def test_a_dead_draft_is_called_one(web: Web, feed: Feed) -> None:
     feed.launch(engine_version="0.5.8", speculative={"num_steps": 5, "num_draft_tokens": 6})
     feed.scrapes(20, tau=1.12, rate=1.12 / 6, running=4)
-    found = summary(web)
+    found = summary(web, **PAST)
     assert found["draft_acceptance"]["value"] == pytest.approx(0.024)
     assert found["engine_reported_rate"]["floor"] == pytest.approx(1 / 6)
     assert found["verdict"]["state"] == "bad"
@@ -99,9 +107,13 @@ def test_a_dead_draft_is_called_one(web: Web, feed: Feed) -> None:
 def test_numbers_that_contradict_the_version_are_undetermined(web: Web, feed: Feed) -> None:
     feed.launch(engine_version="0.5.15")
     feed.scrapes(20, tau=2.0, rate=0.5, running=1)
-    found = summary(web)
+    found = summary(web, **PAST)
     rate = found["engine_reported_rate"]
-    assert (rate["formula"], rate["includes_bonus"], rate["strict_equivalent"]) == ("undetermined", None, None)
+    assert (rate["formula"], rate["includes_bonus"], rate["strict_equivalent"]) == (
+        "undetermined",
+        None,
+        None,
+    )
     assert rate["number"]["state"] == "undetermined"
     assert check(found, "engine's rate fits its version's formula") is False
     assert found["verdict"]["state"] == "warn"
@@ -242,7 +254,13 @@ def test_prefill_dilution_of_old_versions_is_said(web: Web, feed: Feed) -> None:
 
 
 def test_speculation_that_is_off_is_said(web: Web, feed: Feed) -> None:
-    off = {"algorithm": None, "num_steps": None, "eagle_topk": None, "num_draft_tokens": None, "draft_model": None}
+    off = {
+        "algorithm": None,
+        "num_steps": None,
+        "eagle_topk": None,
+        "num_draft_tokens": None,
+        "draft_model": None,
+    }
     feed.launch(speculative=off)
     feed.scrapes(20, running=1, tokens=40, finished=1)
     found = summary(web)

@@ -31,7 +31,11 @@ def test_missing_is_an_empty_cell_and_zero_is_zero() -> None:
     assert to_csv(("a", "b"), [{"a": None, "b": 0.0}]) == b"a,b\r\n,0.0\r\n"
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])), min_size=1, max_size=5
+    )
+)
 def test_csv_keeps_every_text(cells: list[str]) -> None:
     columns = [f"c{index}" for index in range(len(cells))]
     body = to_csv(columns, [dict(zip(columns, cells, strict=True))]).decode()

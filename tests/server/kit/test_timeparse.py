@@ -48,7 +48,21 @@ def test_instants_are_read(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "now-", "now-6", "6h", "-1y", "now--1h", "17723664", "2026-13-01", "٣٠m", "-1h\x00", "nan"]
+    "text",
+    [
+        "",
+        "yesterday",
+        "now-",
+        "now-6",
+        "6h",
+        "-1y",
+        "now--1h",
+        "17723664",
+        "2026-13-01",
+        "٣٠m",
+        "-1h\x00",
+        "nan",
+    ],
 )
 def test_other_texts_are_refused_with_input_reason_and_remedy(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -92,9 +106,10 @@ def test_relative_times_and_durations_agree(count: int, unit: str) -> None:
 @given(st.text(max_size=40))
 def test_no_text_breaks_the_parser(text: str) -> None:
     try:
-        assert parse_instant(text, NOW) >= 0
+        found: int | str = parse_instant(text, NOW)
     except InvalidInput as error:
-        assert error.detail.startswith("from=")
+        found = error.detail
+    assert found.startswith("from=") if isinstance(found, str) else found >= 0
 
 
 @pytest.mark.parametrize("text", ["", "0s", "5", "-5m", "5 m", "1y", "0.0001s", "five"])

@@ -84,7 +84,9 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
 def test_the_products_own_metrics_count_ingest_scrapes_and_requests(sqlite_engine: Engine) -> None:
     telemetry = Telemetry()
     sink = MeteredSink(IngestWriter(sqlite_engine, lambda: NOW), telemetry)
-    health = SourceHealth(source="s", time_ms=T0, state=HealthState.TIMEOUT, url="http://a", duration_seconds=1)
+    health = SourceHealth(
+        source="s", time_ms=T0, state=HealthState.TIMEOUT, url="http://a", duration_seconds=1
+    )
     batch = Batch(
         collector_id="c", sequence=1, target=Target(name="a", base_url="http://a"), launch_key="k",
         observations=(

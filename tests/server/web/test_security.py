@@ -69,7 +69,9 @@ def test_host_names(header: str, name: str) -> None:
     assert host_name(header) == name
 
 
-@pytest.mark.parametrize("path", ["/api/v1/servers", "/metrics", "/api/v1/openapi.json", "/", "/loginx", "/logout"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/servers", "/metrics", "/api/v1/openapi.json", "/", "/loginx", "/logout"]
+)
 @pytest.mark.parametrize("headers", [{}, bearer("wrong"), bearer(""), {"authorization": f"Basic {TOKEN}"}])
 def test_without_the_token_nothing_is_shown(guarded: Web, path: str, headers: dict[str, str]) -> None:
     answer = guarded.get(path, headers=headers)
@@ -97,7 +99,9 @@ def test_a_browser_is_sent_to_the_login_page_and_back(guarded: Web) -> None:
 
 
 def test_logging_in_sets_a_cookie_that_scripts_cannot_read_and_that_opens(guarded: Web) -> None:
-    answer = guarded.request("POST", "/login", content="token=correct+horse+battery&next=/sources", headers=FORM)
+    answer = guarded.request(
+        "POST", "/login", content="token=correct+horse+battery&next=/sources", headers=FORM
+    )
     assert (answer.status_code, answer.headers["location"]) == (303, "/sources")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
@@ -115,7 +119,9 @@ def test_over_https_the_cookie_is_secure(guarded: Web) -> None:
 
 
 def test_a_wrong_token_is_refused(guarded: Web) -> None:
-    page = guarded.request("POST", "/login", data={"token": "x", "next": "/a"}, headers={"accept": "text/html"})
+    page = guarded.request(
+        "POST", "/login", data={"token": "x", "next": "/a"}, headers={"accept": "text/html"}
+    )
     assert (page.status_code, page.headers["location"]) == (303, "/login?failed=1&next=%2Fa")
     assert "set-cookie" not in page.headers
     script = guarded.request("POST", "/login", data={"token": "x"})
@@ -124,7 +130,9 @@ def test_a_wrong_token_is_refused(guarded: Web) -> None:
 
 def test_other_bodies_of_the_login_are_refused(guarded: Web) -> None:
     assert guarded.request("POST", "/login", json={"token": TOKEN}).status_code == 422
-    assert guarded.request("POST", "/login", content=b"token=" + b"x" * 9_000, headers=FORM).status_code == 413
+    assert (
+        guarded.request("POST", "/login", content=b"token=" + b"x" * 9_000, headers=FORM).status_code == 413
+    )
     assert guarded.request("POST", "/login", content=b"\xff=%ff", headers=FORM).status_code == 401
 
 
@@ -149,7 +157,9 @@ def test_an_unreadable_cookie_header_is_no_session(guarded: Web) -> None:
     assert guarded.get("/api/v1/servers", headers={"cookie": f"{COOKIE}=\x01;;="}).status_code == 401
 
 
-@pytest.mark.parametrize("target", ["//evil.example", "/\\evil.example", "https://evil.example", "", "a", "/a\nb"])
+@pytest.mark.parametrize(
+    "target", ["//evil.example", "/\\evil.example", "https://evil.example", "", "a", "/a\nb"]
+)
 def test_only_paths_of_this_site_are_gone_on_to(target: str) -> None:
     assert local_path(target) == "/"
     assert local_path("/sources?server=a") == "/sources?server=a"
