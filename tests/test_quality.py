@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -129,13 +130,18 @@ def asserts(test: Function) -> bool:
     return any(isinstance(node, ast.Call) and ASSERTS.search(ast.unparse(node.func)) for node in nodes)
 
 
+def project_texts() -> Iterator[tuple[Path, str]]:
+    """Yield every text file with its content; recorded answers (fixtures) are kept as they came."""
+    for path in project_files():
+        if "fixtures" not in path.parts:
+            with suppress(UnicodeDecodeError):  # a picture
+                yield path, path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("kind", FORBIDDEN)
 def test_no_file_contains(kind: str) -> None:
     found = []
-    for path in project_files():
-        if "fixtures" in path.parts:
-            continue  # recorded answers are kept as they came
-        text = path.read_bytes().decode("utf-8", errors="replace")
+    for path, text in project_texts():
         for number, line in enumerate(text.splitlines(), start=1):
             if FORBIDDEN[kind].search(line) and path != Path(__file__):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
