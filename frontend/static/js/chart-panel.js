@@ -10,7 +10,6 @@ import { moveRange, parsePlotlyTime, rangeState, zoomedRange } from "./time-rang
 import { figureUrl } from "./url-state.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
-const HEIGHT = 260;
 
 class ChartPanel extends HTMLElement {
   #request = null;
@@ -58,7 +57,7 @@ class ChartPanel extends HTMLElement {
     if (definition && definition.textContent !== meta.definition) definition.textContent = meta.definition;
     this.area.querySelector(".chart-plot") ?? this.#makePlot();
     const plot = this.area.querySelector(".chart-plot");
-    await plotly.react(plot, figure.data, panelLayout(figure.layout, HEIGHT), CONFIG);
+    await plotly.react(plot, figure.data, panelLayout(figure.layout, { width: this.area.clientWidth, height: this.area.clientHeight }), CONFIG);
     if (!plot.dataset.wired) this.#wire(plot);
     this.#range = figure.layout.xaxis.range.map(parsePlotlyTime);
     this.area.setAttribute("aria-label", `${describeFigure(meta.title, figure.data)} Arrows move in time, plus and minus zoom.`);

@@ -1,11 +1,13 @@
 // Adapts a figure of the API to its place on a page. Pure functions on plain objects.
 
+const NARROW = 480; // there the legend takes two lines
+
 /** Return the layout for a panel: its title and unit stand in the page (where they wrap), not in the drawing. */
-export function panelLayout(layout, height) {
+export function panelLayout(layout, { width, height }) {
   const { title, ...rest } = layout;
   const yaxis = { ...rest.yaxis };
   delete yaxis.title;
-  return { ...rest, yaxis, height, margin: { l: 44, r: 12, t: 22, b: 66 } };
+  return { ...rest, yaxis, height, margin: { l: 44, r: 12, t: 22, b: width < NARROW ? 92 : 66 } };
 }
 
 /** True when no trace has a finite value: nothing was measured in this range. */

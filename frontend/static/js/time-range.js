@@ -38,10 +38,9 @@ export function zoomedRange(change) {
   return times.every(Number.isFinite) && times[0] < times[1] ? times : null;
 }
 
-/** Plotly writes "2026-03-01 12:00:05.1234" in UTC, without saying so; numbers are epoch milliseconds. */
+/** Plotly writes "2026-03-01 12:00:05.1234" in UTC, without saying so; the API writes ISO 8601 with Z. */
 export function parsePlotlyTime(value) {
-  if (typeof value === "number") return value;
   if (typeof value !== "string") return NaN;
-  const [day, time = "00:00"] = value.split(/[ T]/);
+  const [day, time = "00:00"] = value.replace(/Z$/, "").split(/[ T]/);
   return Date.parse(`${day}T${time.replace(/(\.\d{3})\d+/, "$1")}Z`);
 }

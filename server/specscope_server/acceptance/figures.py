@@ -22,9 +22,9 @@ from specscope_server.kit.figures import (
     add_watermark,
     describe,
     epoch_ms,
-    floats,
     line_trace,
     time_layout,
+    times,
 )
 from specscope_server.kit.figures_theme import Theme
 
@@ -70,12 +70,12 @@ LOAD = Words(
 
 def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     """Accept length τ in tokens per cycle, bonus token included; axis from 1 to the ceiling K + 1."""
-    times, figure = _start(trend, theme)
+    x, figure = _start(trend, theme)
     depths = [point.num_steps for point in trend.points]
     ceiling = [None if depth is None else depth + 1 for depth in depths]
     figure["data"] = [
-        line_trace("accept length τ", times, _active(trend, "accept_length"), theme.accepted),
-        _limit("ceiling K + 1", times, ceiling, theme),
+        line_trace("accept length τ", x, _active(trend, "accept_length"), theme.accepted),
+        _limit("ceiling K + 1", x, ceiling, theme),
     ]
     top = max((value for value in ceiling if value is not None), default=DEFAULT_DEPTH + 1)
     _axis(
@@ -91,21 +91,19 @@ def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
 
 def strict_acceptance_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     """Strict draft acceptance, Σ accepted / Σ proposed drafts without the bonus token, from 0 to 1."""
-    times, figure = _start(trend, theme)
-    figure["data"] = [
-        line_trace("draft acceptance", times, _active(trend, "draft_acceptance"), theme.accepted)
-    ]
+    x, figure = _start(trend, theme)
+    figure["data"] = [line_trace("draft acceptance", x, _active(trend, "draft_acceptance"), theme.accepted)]
     _axis(figure, "share of proposed drafts", [0, 1.04], ".1%", tickformat=".0%", every=0.2)
     return _finish(figure, trend, theme, DRAFT_ACCEPTANCE)
 
 
 def engine_rate_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     """The rate as the engine printed it, with its formula; beside a rate τ/D, its floor 1/D is drawn."""
-    times, figure = _start(trend, theme)
+    x, figure = _start(trend, theme)
     figure["data"] = [
         line_trace(
             "engine-reported rate",
-            times,
+            x,
             _active(trend, "engine_reported_rate"),
             theme.host,
             line={"dash": "dash"},
@@ -113,28 +111,28 @@ def engine_rate_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     ]
     floor = [point.engine_rate_floor for point in trend.points]
     if any(value is not None for value in floor):
-        figure["data"].append(_limit("floor 1/D: nothing accepted", times, floor, theme))
+        figure["data"].append(_limit("floor 1/D: nothing accepted", x, floor, theme))
     _axis(figure, "rate as printed", [0, 1.04], ".1%", tickformat=".0%", every=0.2)
     return _finish(figure, trend, theme, replace(ENGINE_RATE, definition=_rate_definition(trend)))
 
 
 def throughput_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     """Generated tokens per second, y from 0. Idle stretches are drawn as idle."""
-    times, figure = _start(trend, theme)
+    x, figure = _start(trend, theme)
     values = [point.generated_tokens_per_second for point in trend.points]
-    figure["data"] = [line_trace("generated", times, values, theme.accent)]
+    figure["data"] = [line_trace("generated", x, values, theme.accent)]
     _axis(figure, "tokens per second", None, ",.1f")
     return _finish(figure, trend, theme, THROUGHPUT)
 
 
 def load_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     """Requests being decoded and waiting, y from 0."""
-    times, figure = _start(trend, theme)
+    x, figure = _start(trend, theme)
     figure["data"] = [
-        line_trace("running", times, [point.requests_running for point in trend.points], theme.draft),
+        line_trace("running", x, [point.requests_running for point in trend.points], theme.draft),
         line_trace(
             "queued",
-            times,
+            x,
             [point.requests_queued for point in trend.points],
             theme.verify,
             line={"dash": "dot"},
@@ -164,12 +162,12 @@ def idle_bands(points: Sequence[TrendPoint], step_seconds: float) -> list[Band]:
     return bands
 
 
-def _start(trend: AcceptanceTrend, theme: Theme) -> tuple[dict[str, str], Figure]:
+def _start(trend: AcceptanceTrend, theme: Theme) -> tuple[list[str], Figure]:
     """Points are drawn at the middle of their step."""
     half_step_ms = trend.step_seconds * 500
-    times = floats(epoch_ms(point.time) + half_step_ms for point in trend.points)
+    x = times(epoch_ms(point.time) + half_step_ms for point in trend.points)
     layout = time_layout(theme, epoch_ms(trend.from_), epoch_ms(trend.to))
-    return times, {"data": [], "layout": layout}
+    return x, {"data": [], "layout": layout}
 
 
 def _active(trend: AcceptanceTrend, field: str) -> list[float | None]:
@@ -177,9 +175,9 @@ def _active(trend: AcceptanceTrend, field: str) -> list[float | None]:
     return [getattr(point, field) if point.state == ActivityState.ACTIVE else None for point in trend.points]
 
 
-def _limit(name: str, times: dict[str, str], values: Sequence[float | None], theme: Theme) -> dict[str, Any]:
+def _limit(name: str, x: list[str], values: Sequence[float | None], theme: Theme) -> dict[str, Any]:
     line = {"dash": "dot", "width": 1.2, "shape": "hv"}
-    return line_trace(name, times, values, theme.ink_soft, line=line)
+    return line_trace(name, x, values, theme.ink_soft, line=line)
 
 
 def _axis(

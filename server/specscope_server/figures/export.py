@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
@@ -21,9 +20,7 @@ def figure_csv(figure: Figure) -> bytes:
 
 def _rows(figure: Figure) -> Iterator[dict[str, Any]]:
     for trace in figure["data"]:
-        for time_ms, value in zip(decode_floats(trace["x"]), decode_floats(trace["y"]), strict=True):
-            moment = datetime.fromtimestamp(time_ms / 1000, UTC)
-            time = f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+        for time, value in zip(trace["x"], decode_floats(trace["y"]), strict=True):
             yield {"line": trace["name"], "time": time, "value": None if math.isnan(value) else value}
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from specscope_server.kit.figures_theme import Theme
+from specscope_server.kit.timeparse import to_iso
 
 Figure: TypeAlias = dict[str, Any]
 """``{"data": [trace, …], "layout": {…}}`` as plotly.js takes it."""
@@ -70,6 +71,11 @@ def label(text: str, limit: int = MAX_LABEL_CHARACTERS) -> str:
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def times(values_ms: Iterable[float]) -> list[str]:
+    """Return times as ISO 8601 in UTC: plotly would show a number in the time zone of the browser."""
+    return [to_iso(round(value)) for value in values_ms]
+
+
 def floats(values: Iterable[float | None]) -> dict[str, str]:
     """Return numbers as plotly's typed array (base64 of little-endian float64); None becomes NaN, a gap."""
     array = np.array([np.nan if value is None else value for value in values], dtype="<f8")
@@ -82,7 +88,7 @@ def decode_floats(typed: dict[str, str]) -> list[float]:
 
 
 def line_trace(
-    name: str, times_ms: dict[str, str], values: Sequence[float | None], color: str, **more: Any
+    name: str, x: list[str], values: Sequence[float | None], color: str, **more: Any
 ) -> dict[str, Any]:
     """Return a line that breaks at gaps; a lone point between two gaps still shows, as a dot."""
     line = {"color": color, "width": 1.8, **more.pop("line", {})}
@@ -90,7 +96,7 @@ def line_trace(
         "type": "scatter",
         "mode": "lines+markers" if _has_lone_point(values) else "lines",
         "name": name,
-        "x": times_ms,
+        "x": x,
         "y": floats(values),
         "connectgaps": False,
         "line": line,
@@ -131,7 +137,7 @@ def time_layout(theme: Theme, from_ms: float, to_ms: float) -> dict[str, Any]:
         "dragmode": "zoom",
         "xaxis": {
             "type": "date",
-            "range": [from_ms, to_ms],
+            "range": times([from_ms, to_ms]),
             "gridcolor": theme.line,
             "linecolor": theme.line,
             "zeroline": False,
@@ -184,12 +190,12 @@ def describe(figure: Figure, words: Words, is_demo: bool) -> None:
 
 def add_bands(layout: dict[str, Any], bands: Sequence[Band], name: str, theme: Theme) -> None:
     """Shade stretches of time behind the data; wide ones carry the name, all share one legend entry."""
-    low, high = layout["xaxis"]["range"]
+    low, high = (epoch_ms(end) for end in layout["xaxis"]["range"])
     for index, band in enumerate(bands):
         wide = (band.to_ms - band.from_ms) > 0.07 * (high - low)
         shape: dict[str, Any] = {
             "type": "rect", "layer": "below", "xref": "x", "yref": "paper",
-            "x0": band.from_ms, "x1": band.to_ms, "y0": 0, "y1": 1,
+            "x0": to_iso(round(band.from_ms)), "x1": to_iso(round(band.to_ms)), "y0": 0, "y1": 1,
             "fillcolor": theme.idle, "opacity": 0.5, "line": {"width": 0},
             "name": name, "legendgroup": name, "showlegend": index == 0,
         }  # fmt: skip
@@ -204,13 +210,14 @@ def add_bands(layout: dict[str, Any], bands: Sequence[Band], name: str, theme: T
 
 def add_markers(layout: dict[str, Any], markers: Sequence[Marker], theme: Theme) -> None:
     """Draw a vertical line per marker, and its label above the plot where there is room before the next."""
-    low, high = layout["xaxis"]["range"]
+    low, high = (epoch_ms(end) for end in layout["xaxis"]["range"])
     shown = [marker for marker in markers if low <= marker.time_ms <= high]
     edges = [*(marker.time_ms for marker in shown), high]
     for index, marker in enumerate(shown):
+        moment = to_iso(round(marker.time_ms))
         layout["shapes"].append({
             "type": "line", "xref": "x", "yref": "paper",
-            "x0": marker.time_ms, "x1": marker.time_ms, "y0": 0, "y1": 1,
+            "x0": moment, "x1": moment, "y0": 0, "y1": 1,
             "line": {"color": theme.ink_soft, "width": 1, "dash": "dot"}, "layer": "above",
         })  # fmt: skip
         layout["annotations"].append(
@@ -223,7 +230,7 @@ def _marker_label(marker: Marker, room: float, theme: Theme) -> dict[str, Any]:
     characters = int(room * 110)
     text = label(marker.label, max(characters, 8)) if characters >= 8 else "▾"
     return {
-        "xref": "x", "yref": "paper", "x": marker.time_ms, "y": 1, "yanchor": "bottom", "showarrow": False,
+        "xref": "x", "yref": "paper", "x": to_iso(round(marker.time_ms)), "y": 1, "yanchor": "bottom", "showarrow": False,
         "xanchor": "left" if characters >= 8 else "center", "text": text,
         "hovertext": label(marker.label), "font": {"size": 11, "color": theme.ink_soft},
     }  # fmt: skip

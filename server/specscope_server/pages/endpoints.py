@@ -40,7 +40,12 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, ACCEPTANCE, all_servers=False)
     charts = [figures.ACCEPT_LENGTH, figures.DRAFT_ACCEPTANCE, figures.ENGINE_RATE, figures.THROUGHPUT]
     content = data.acceptance_of(db, state, page)
-    return {"page": page, "charts": charts, "launches": data.launches_of(db, page), **content}
+    return {
+        "page": page,
+        "charts": charts if page.server else [],
+        "launches": data.launches_of(db, page),
+        **content,
+    }
 
 
 def _sources(request: Request, db: Db, state: AppState) -> Content:

@@ -10,10 +10,10 @@ from specscope_server.kit.figures import (
     Words,
     add_watermark,
     describe,
-    floats,
     label,
     line_trace,
     time_layout,
+    times,
 )
 from specscope_server.kit.figures_theme import Theme
 
@@ -77,10 +77,10 @@ def source_duration_figure(history: SourceHistory, theme: Theme) -> Figure:
 
 def _lines(history: SourceHistory, theme: Theme) -> Figure:
     colors = (theme.draft, theme.verify, theme.draft_extend, theme.rejected)
-    times = floats(time + history.step_ms / 2 for time in history.times_ms)
+    x = times(time + history.step_ms / 2 for time in history.times_ms)
     layout = time_layout(theme, history.times_ms[0], history.to_ms)
     data = [
-        line_trace(label(name), times, series, colors[index % 4], line={"dash": _DASHES[index % 4]})
+        line_trace(label(name), x, series, colors[index % 4], line={"dash": _DASHES[index % 4]})
         for index, (name, series) in enumerate(sorted(history.values.items()))
     ]
     if history.is_demo:

@@ -6,10 +6,11 @@ const packed = (numbers) => ({ dtype: "f8", bdata: Buffer.from(new Float64Array(
 
 test("a panel keeps neither the title nor the axis title, which stand in the page", () => {
   const layout = { title: { text: "x" }, yaxis: { title: { text: "y" }, range: [0, 1] }, xaxis: {} };
-  const shown = panelLayout(layout, 260);
+  const shown = panelLayout(layout, { width: 600, height: 260 });
   assert.equal("title" in shown, false);
   assert.deepEqual(shown.yaxis, { range: [0, 1] });
   assert.equal(shown.height, 260);
+  assert.ok(panelLayout(layout, { width: 360, height: 260 }).margin.b > shown.margin.b, "room for a longer legend");
   assert.equal(layout.yaxis.title.text, "y", "the figure itself is not changed");
 });
 

@@ -31,7 +31,7 @@ test("plotly's times are UTC whatever the clock of the browser says", () => {
   assert.equal(parsePlotlyTime("2026-03-01 12:00:05.1234"), Date.UTC(2026, 2, 1, 12, 0, 5, 123));
   assert.equal(parsePlotlyTime("2026-03-01 12:00"), Date.UTC(2026, 2, 1, 12));
   assert.equal(parsePlotlyTime("2026-03-01"), Date.UTC(2026, 2, 1));
-  assert.equal(parsePlotlyTime(1234.5), 1234.5);
+  assert.equal(parsePlotlyTime("2026-03-01T12:00:05.000Z"), Date.UTC(2026, 2, 1, 12, 0, 5));
   assert.ok(Number.isNaN(parsePlotlyTime(null)));
 });
 
