@@ -137,3 +137,10 @@ def test_the_greeting_names_an_address_that_a_browser_can_open() -> None:
     with listen("0.0.0.0", 0) as listener:
         line = greeting(Settings(), [], listener)
     assert re.search(r"http://127\.0\.0\.1:\d+ ", line)
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        assert (
+            listener.proto == socket.IPPROTO_TCP
+        )  # asyncio turns Nagle's algorithm off for such sockets only
