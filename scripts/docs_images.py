@@ -26,7 +26,7 @@ MAX_BYTES = 300_000
 
 
 def take(browser: Browser, base_url: str, name: str, theme: str) -> Path:
-    """Write one picture and return its path; raise when a page does not finish or the picture is too large."""
+    """Write one picture and return its path; raise when it is too large."""
     query = {"from": SPAN, "theme": theme} | ({"server": SERVER} if name != "sources" else {})
     context = browser.new_context(viewport=SIZE, color_scheme=theme)  # type: ignore[arg-type]
     page = context.new_page()
