@@ -59,7 +59,7 @@ def batches(count: int, series: int) -> list[Batch]:
 
 
 def rate(durations: list[float]) -> float:
-    """Samples per second of the median batch."""
+    """Samples per CPU second of the median batch."""
     return BATCH / statistics.median(durations)
 
 
@@ -68,9 +68,10 @@ def report(line: str) -> None:
 
 
 def timed(act: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    """Return the seconds of this process's CPU: they do not depend on what else the machine does."""
+    start = time.process_time()
     act()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def bare_rate(path: Path, count: int, series: int) -> float:
@@ -101,7 +102,7 @@ def bare_rate(path: Path, count: int, series: int) -> float:
     return rate(durations)
 
 
-@pytest.mark.parametrize(("series", "at_least"), [(200, 100_000), (1_000, 0), (10_000, 0)])
+@pytest.mark.parametrize(("series", "at_least"), [(200, 100_000), (1_000, 100_000), (10_000, 25_000)])
 def test_ingest_on_sqlite(
     sqlite_engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str], series: int, at_least: int
 ) -> None:
@@ -111,8 +112,8 @@ def test_ingest_on_sqlite(
     found, bare = rate(durations), bare_rate(tmp_path / "bare.sqlite3", 20, series)
     with capsys.disabled():
         report(
-            f"\ningest, {series} series in batches of {BATCH}: {found / 1e3:.0f} k samples/s with checks, "
-            f"roll-ups and newest values; bare executemany {bare / 1e3:.0f} k/s; ratio {found / bare:.2f}"
+            f"\ningest, {series} series in batches of {BATCH}: {found / 1e3:.0f} k samples per CPU second "
+            f"with checks, roll-ups and newest values; bare executemany {bare / 1e3:.0f} k; ratio {found / bare:.2f}"
         )
     assert found >= at_least
 

@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of ingest: nothing acknowledged is lost, nothing is half there, nothing counts twice."""
+"""Kill -9 in the middle of ingest: nothing acknowledged is lost, nothing is half there or counted twice."""
 
 from __future__ import annotations
 

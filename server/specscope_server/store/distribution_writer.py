@@ -83,7 +83,8 @@ def layout_ids(connection: Connection, layouts: set[tuple[float, ...]]) -> dict[
         return {}
     statement = select(BucketLayout.bounds, BucketLayout.id).where(BucketLayout.bounds.in_(texts))
     found = {texts[text]: layout_id for text, layout_id in connection.execute(statement)}
-    missing = [{"bounds": text} for text, bounds in texts.items() if bounds not in found]
+    # In one order, so that two writers that make the same layouts cannot wait for each other.
+    missing = [{"bounds": text} for text, bounds in sorted(texts.items()) if bounds not in found]
     if missing:
         insert = dialects.insert(connection, BucketLayout.__table__).on_conflict_do_nothing()  # type: ignore[arg-type]
         connection.execute(insert, missing)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
 from specscope_server.store.refusal import Reason
 
@@ -47,6 +48,9 @@ def label_reason(labels: Mapping[str, str]) -> Reason | None:
     """Return why a label set is refused."""
     if len(labels) > MAX_LABELS:
         return Reason.TOO_MANY_LABELS
+    together = "".join(chain(labels, labels.values()))
+    if len(together) <= MAX_LABEL_BYTES and together.isascii() and "\0" not in together:
+        return None  # nearly always: one look at all instead of one at each
     for name, value in labels.items():
         if not (is_storable(name) and is_storable(value)):
             return Reason.BAD_TEXT
