@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,6 +11,9 @@ from sqlalchemy import Engine
 from tests.browser.conftest import Visitor, listening, seed
 
 from specscope_server.app import create_app
+from specscope_server.kit.plotly_library import read_library
+from specscope_server.pages import assets
+from specscope_server.pages.templates import environment
 from specscope_server.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -151,6 +155,18 @@ def test_when_only_the_api_fails_panels_and_banner_say_so_and_recover(site: str,
     visit.page.click("[data-connection-retry]")
     visit.page.wait_for_selector("#connection", state="hidden")
     assert visit.wait_for_charts() >= 6
+
+
+def test_the_larger_library_of_the_python_package_draws_as_well(
+    site: str, visitor: Visitor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    full = read_library(tmp_path / "absent.js")
+    monkeypatch.setattr(assets, "plotly_library", lambda: full)
+    monkeypatch.setitem(environment().globals, "plotly", full)
+    visit = visitor(site).open()
+    assert visit.wait_for_charts() >= 6
+    assert any(full.url in request for request in visit.requests)
+    assert visit.problems == []
 
 
 def test_without_scripts_numbers_and_ranges_still_work(site: str, visitor: Visitor) -> None:

@@ -36,9 +36,13 @@ class BrowserMissingError(Exception):
     """No Chromium here; the message says what was tried."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium for the whole session; tests open their own contexts."""
+    """A Chromium for one test module; tests open their own contexts.
+
+    Not for the session: while Playwright runs, its event loop counts as running in the main thread, and other
+    modules' tests could not use `asyncio.run`.
+    """
     try:
         from playwright.sync_api import sync_playwright
     except ModuleNotFoundError:

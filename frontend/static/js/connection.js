@@ -1,5 +1,7 @@
 // Says when the server stopped answering; what was received last stays on the page.
 
+import { troubleWords } from "./pacing.js";
+
 export class Connection {
   #downSince = null;
   #lastGood = null;
@@ -19,13 +21,12 @@ export class Connection {
       this.#downSince = null;
       this.#lastGood = Date.now();
       this.banner.hidden = true;
+      delete document.documentElement.dataset.connection;
       return;
     }
     this.#downSince ??= Date.now();
-    const since = new Date(this.#downSince).toISOString().slice(11, 19);
-    const words = error.status === 401
-      ? "The session has ended: reload the page to log in again. Showing what was last received."
-      : `Server not answering since ${since} UTC (${error.message}); showing what was last received.`;
+    const words = troubleWords(error, this.#downSince);
+    document.documentElement.dataset.connection = "lost"; // ages stand still: the style sheet greys them
     if (this.text.textContent !== words) this.text.textContent = words;
     this.banner.hidden = false;
   }

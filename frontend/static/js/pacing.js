@@ -1,4 +1,4 @@
-// When to refresh next. Pure functions.
+// When to refresh next, and how to say what became of it. Pure functions.
 
 const LONGEST_SECONDS = 120;
 
@@ -13,6 +13,14 @@ export function nextDelaySeconds(choice, failures) {
 export function pointsForWidth(width) {
   const points = Math.ceil(Math.max(width, 0) / 2 / 50) * 50;
   return Math.min(Math.max(points, 100), 1000);
+}
+
+/** Words for the banner: the session ended, the server fails, or nobody answers (status 0). */
+export function troubleWords(error, since) {
+  if (error.status === 401) return "The session has ended: reload the page to log in again. Showing what was last received.";
+  const clock = new Date(since).toISOString().slice(11, 19);
+  const what = error.status ? "Server failing" : "Server not answering";
+  return `${what} since ${clock} UTC (${error.message}); showing what was last received.`;
 }
 
 /** Words for the status beside the refresh picker. */

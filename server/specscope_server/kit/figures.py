@@ -230,7 +230,8 @@ def _marker_label(marker: Marker, room: float, theme: Theme) -> dict[str, Any]:
     characters = int(room * 110)
     text = label(marker.label, max(characters, 8)) if characters >= 8 else "▾"
     return {
-        "xref": "x", "yref": "paper", "x": to_iso(round(marker.time_ms)), "y": 1, "yanchor": "bottom", "showarrow": False,
+        "xref": "x", "yref": "paper", "x": to_iso(round(marker.time_ms)), "y": 1,
+        "yanchor": "bottom", "showarrow": False,
         "xanchor": "left" if characters >= 8 else "center", "text": text,
         "hovertext": label(marker.label), "font": {"size": 11, "color": theme.ink_soft},
     }  # fmt: skip

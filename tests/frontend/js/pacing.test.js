@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { nextDelaySeconds, pointsForWidth, statusWords } from "../../../frontend/static/js/pacing.js";
+import { nextDelaySeconds, pointsForWidth, statusWords, troubleWords } from "../../../frontend/static/js/pacing.js";
 
 test("refreshes at the chosen pace while all is well", () => {
   assert.equal(nextDelaySeconds("5", 0), 5);
@@ -26,4 +26,12 @@ test("says when it was read, in UTC", () => {
   assert.equal(statusWords(0, Date.UTC(2026, 2, 1, 12, 3, 4), "10"), "read 12:03:04");
   assert.match(statusWords(0, Date.UTC(2026, 2, 1, 12, 3, 4), "off"), /refresh is off/);
   assert.equal(statusWords(0, null, "10"), "loading…");
+});
+
+test("the banner tells a silent server from a failing one and from an ended session", () => {
+  const since = Date.UTC(2026, 2, 1, 12, 3, 4);
+  const words = (status, message) => troubleWords({ status, message }, since);
+  assert.equal(words(0, "no connection"), "Server not answering since 12:03:04 UTC (no connection); showing what was last received.");
+  assert.match(words(503, "the database did not answer"), /^Server failing since 12:03:04 UTC \(the database/);
+  assert.match(words(401, ""), /log in again/);
 });
