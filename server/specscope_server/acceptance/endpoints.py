@@ -8,7 +8,7 @@ from specscope_server.acceptance import examples, service
 from specscope_server.acceptance.schemas import AcceptanceSummary, AcceptanceTrend, Number, TrendPoint
 from specscope_server.kit.web.formats import respond
 from specscope_server.kit.web.openapi import answers
-from specscope_server.kit.web.params import Format, FormatChoice, LaunchChoice, Range, ServerName
+from specscope_server.kit.web.params import Format, FormatChoice, LaunchChoice, Range, Rank, ServerName
 from specscope_server.kit.web.state import Db, State
 
 router = APIRouter(prefix="/acceptance", tags=["acceptance"])
@@ -22,12 +22,13 @@ _NUMBER_COLUMNS = ("number", *Number.model_fields)
 )  # fmt: skip
 def summary(
     request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,
+    rank: Rank = None,
     chosen: FormatChoice = Format.JSON,
 ) -> Response:  # fmt: skip
     """Accept length, strict acceptance and the engine's own rate, each with counts, evidence, checks and a
     verdict.
     """
-    found = service.summary(db, state, server, launch, span)
+    found = service.summary(db, state, server, launch, span, rank)
     document = found.model_dump(mode="json", by_alias=True)
     rows = [{"number": name, **_number(value)} for name, value in document.items() if _number(value)]
     return respond(request, chosen, document, _NUMBER_COLUMNS, rows)
@@ -40,10 +41,11 @@ def summary(
 )  # fmt: skip
 def acceptance_trend(
     request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,
+    rank: Rank = None,
     chosen: FormatChoice = Format.JSON,
 ) -> Response:  # fmt: skip
     """One point a bucket: active, idle (gauges freeze, so nothing is shown) or gap (nothing was observed)."""
-    document = service.trend(db, state, server, launch, span).model_dump(mode="json", by_alias=True)
+    document = service.trend(db, state, server, launch, span, rank).model_dump(mode="json", by_alias=True)
     columns = tuple(TrendPoint.model_fields)
     return respond(request, chosen, document, columns, document["points"], closed=span.is_closed)
 

@@ -115,10 +115,18 @@ class LaunchData:
         return active & (np.isnan(running) | (running > 0) | decoded)
 
 
-def gather(session: Session, launches: Sequence[Launch], window: Window) -> list[LaunchData]:
-    """Return the data of each launch that has any, in the order given."""
+def gather(
+    session: Session, launches: Sequence[Launch], window: Window, rank: int | None = None
+) -> list[LaunchData]:
+    """Return the data of each launch that has any, in the order given.
+
+    ``rank``: only what this data-parallel rank wrote itself. Counters of finished requests belong to the whole
+    server, so they are left out then.
+    """
     ids = [launch.id for launch in launches]
     found = find_series(session, metrics=(*COUNTERS, *GAUGES), launch_ids=ids) if ids else []
+    if rank is not None:
+        found = [ref for ref in found if _is_of_rank(ref, rank)]
     buckets = read_buckets(session, found, window) if found else {}
     newest = _newest(session, list(buckets), window)
     by_launch: dict[int | None, list[SeriesRef]] = {}
@@ -130,6 +138,11 @@ def gather(session: Session, launches: Sequence[Launch], window: Window) -> list
         for launch in launches
         if launch.id in by_launch
     ]
+
+
+def _is_of_rank(ref: SeriesRef, rank: int) -> bool:
+    of_scheduler = ref.metric in GAUGES or ref.metric == "tokens.decoded"
+    return of_scheduler and rank_number(ref.labels, "dp_rank") == rank
 
 
 def _launch_data(

@@ -40,6 +40,8 @@ class Context:
     measured: Measured
     now_ms: int
     stale_after_ms: int
+    rank: int | None = None
+    """The one data-parallel rank that was asked for; None = all."""
 
     @property
     def newest(self) -> LaunchData | None:

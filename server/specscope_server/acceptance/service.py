@@ -53,35 +53,40 @@ REPORTED = "Accepted and proposed drafts are sums of what each finished request 
 
 
 def summary(
-    session: Session, state: AppState, server: str, launch: str | None, span: TimeRange
+    session: Session,
+    state: AppState,
+    server: str,
+    launch: str | None,
+    span: TimeRange,
+    rank: int | None = None,
 ) -> AcceptanceSummary:
     """Return the summary over ``span``; raises `NotFound` for an unknown server or launch."""
-    return summary_of_window(session, server, launch, span.window(), span.now_ms, state.stale_after_ms)
-
-
-def trend(
-    session: Session, state: AppState, server: str, launch: str | None, span: TimeRange
-) -> AcceptanceTrend:
-    """Return the trend over ``span``; raises `NotFound` for an unknown server or launch."""
-    return trend_of_window(session, server, launch, span.window())
-
-
-def summary_of_window(
-    session: Session, server: str, choice: str | None, window: Window, now_ms: int, stale_after_ms: int
-) -> AcceptanceSummary:
-    """Return the summary over ``window``; raises `NotFound` for an unknown server or launch."""
     row = server_by_name(session, server)
-    launches = choose_launches(session, row.id, choice, window.from_ms, window.to_ms)
-    ids = [launch.id for launch in launches]
-    requests = request_sums(session, row.id, ids, window)
-    measured = Measured(window, gather(session, launches, window), requests)
-    context = Context(measured, now_ms, stale_after_ms)
+    window = span.window()
+    launches = choose_launches(session, row.id, launch, window.from_ms, window.to_ms)
+    ids = [item.id for item in launches]
+    # Finished requests belong to the server as a whole, not to one of its ranks.
+    requests = request_sums(session, row.id, ids, window) if rank is None else None
+    measured = Measured(window, gather(session, launches, window, rank), requests)
+    context = Context(measured, span.now_ms, state.stale_after_ms, rank)
     found = _summary(context, server, launches[-1] if launches else None, window)
     histograms = histograms_agree(session, row.id, ids, window) if requests else None
-    found.is_demo = any(launch.is_demo for launch in launches)
+    found.is_demo = any(item.is_demo for item in launches)
     found.checks = checks(context, found.accept_length, found.engine_reported_rate, histograms)
     found.verdict = judge(context, found)
     return found
+
+
+def trend(
+    session: Session,
+    state: AppState,
+    server: str,
+    launch: str | None,
+    span: TimeRange,
+    rank: int | None = None,
+) -> AcceptanceTrend:
+    """Return the trend over ``span``; raises `NotFound` for an unknown server or launch."""
+    return trend_of_window(session, server, launch, span.window(), rank)
 
 
 def _summary(context: Context, server: str, launch: Launch | None, window: Window) -> AcceptanceSummary:
@@ -161,9 +166,10 @@ def counts(measured: Measured) -> Counts:
         accepted_drafts=counted.accepted if derived else None,
         accepted_drafts_kind="derived" if derived else "",
         proposed_drafts=counted.proposed,
-        verify_calls=_summed(measured, "spec.verify_calls"),
-        generated_tokens=_summed(measured, "tokens.generated"),
-        finished_requests=_summed(measured, "requests.finished"),
+        # Derived counts are of the launches that made cycles, and so are the counts that they come from.
+        verify_calls=counted.calls if derived else _summed(measured, "spec.verify_calls"),
+        generated_tokens=counted.tokens if derived else _summed(measured, "tokens.generated"),
+        finished_requests=counted.requests if derived else _summed(measured, "requests.finished"),
         explanation=DERIVED if derived else "",
         **common,
     )

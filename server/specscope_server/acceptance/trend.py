@@ -25,12 +25,15 @@ from specscope_server.models import Launch
 from specscope_server.store.lookup import choose_launches, server_by_name
 
 
-def trend_of_window(session: Session, server: str, choice: str | None, window: Window) -> AcceptanceTrend:
+def trend_of_window(
+    session: Session, server: str, choice: str | None, window: Window, rank: int | None = None
+) -> AcceptanceTrend:
     """Return the trend over ``window``; raises `NotFound` for an unknown server or launch."""
     row = server_by_name(session, server)
     launches = choose_launches(session, row.id, choice, window.from_ms, window.to_ms)
-    data = gather(session, launches, window)
-    requests = request_buckets(session, row.id, [launch.id for launch in launches], window)
+    data = gather(session, launches, window, rank)
+    ids = [launch.id for launch in launches]
+    requests = request_buckets(session, row.id, ids, window) if rank is None else {}
     measured = Measured(window, data, None)
     decision = measured.rate_decision
     return AcceptanceTrend.model_validate(

@@ -301,3 +301,32 @@ def test_an_unknown_server_or_launch_is_a_404_with_the_remedy(web: Web, feed: Fe
     text = web.get("/api/v1/acceptance/summary", params={"server": SERVER, "launch": "latest"})
     assert text.status_code == 422
     assert "'newest'" in text.json()["detail"]
+
+
+def test_one_rank_alone_has_its_own_gauges_and_no_counters_of_the_whole_server(web: Web, feed: Feed) -> None:
+    feed.launch(parallelism=Parallelism(tp_size=1, dp_size=2, pp_size=1))
+    time_ms = NOW - 10_000
+    for dp in (0, 1):
+        feed.send(
+            level("requests.running", 1 + dp, time_ms, dp=dp),
+            level("spec.accept_length", 2.0 + dp, time_ms, dp=dp),
+        )
+    feed.scrapes(2, start_ms=NOW - 15_000, calls=100, tokens=201, finished=1)
+    assert summary(web)["evidence"] == "counters"
+    found = summary(web, rank=1)
+    assert (found["evidence"], found["accept_length"]["value"]) == ("gauges", 3.0)
+    assert found["requests_running"]["value"] == 2
+    assert found["counts"]["generated_tokens"] is None
+    assert check(found, "every expected rank reports") is None
+    points = web.api("/acceptance/trend", server=SERVER, rank=0, from_="now-1m", step="10s")["points"]
+    assert [point["accept_length"] for point in points if point["accept_length"]] == [2.0]
+
+
+def test_a_launch_without_speculation_does_not_enter_the_derived_counts(web: Web, feed: Feed) -> None:
+    feed.launch("off", speculative={"algorithm": None, "num_draft_tokens": None})
+    feed.scrapes(10, tokens=500, finished=2, running=1)
+    feed.launch("on", T0 + 60_000)
+    feed.scrapes(10, start_ms=T0 + 60_000, calls=100, tokens=201, finished=1, running=1)
+    counts = summary(web, **PAST)["counts"]
+    derived = counts["generated_tokens"] - counts["finished_requests"] - counts["verify_calls"]
+    assert counts["accepted_drafts"] == derived == 10 * 100
