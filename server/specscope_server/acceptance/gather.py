@@ -120,8 +120,8 @@ def gather(
 ) -> list[LaunchData]:
     """Return the data of each launch that has any, in the order given.
 
-    ``rank``: only what this data-parallel rank wrote itself. Counters of finished requests belong to the whole
-    server, so they are left out then.
+    ``rank``: only what this data-parallel rank wrote itself. Counters of finished requests belong to the
+    whole server, so they are left out then.
     """
     ids = [launch.id for launch in launches]
     found = find_series(session, metrics=(*COUNTERS, *GAUGES), launch_ids=ids) if ids else []
