@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from sqlalchemy import Engine
 from tests.server.seed import Feed
 
-from specscope_collectors.observations import HealthState
+from specscope_collectors.observations import HealthState, Level
 from specscope_server.app import create_app
 from specscope_server.kit.clock import system_clock
 from specscope_server.settings import Settings
@@ -67,11 +67,20 @@ def seed(engine: Engine, server: str = "gpu1:30000", **launch: Any) -> None:
     feed.scrapes(
         120, now - 600_000, tau=2.5, calls=40, tokens=104, finished=4, decoded=100, **{**busy, "rate": 0.625}
     )
+    feed.send(*(one for index in range(288) for one in _scraped(now - index * 5_000)))
     feed.health(now, http_status=200, body_bytes=90_321, series=421)
     feed.health(
         now, HealthState.DISABLED, source="sglang_loads", http_status=404, detail="/v1/loads answers 404",
         remedy="Update SGLang to 0.5.9 or later.", missing={"device time of phases": "--enable-device-timer"},
     )  # fmt: skip
+
+
+def _scraped(time_ms: int) -> Iterator[Level]:
+    for source, seconds in (("sglang_metrics", 0.012), ("sglang_loads", 0.004)):
+        labels = {"source": source}
+        is_good = float(source == "sglang_metrics")
+        yield Level(metric="scrape.up", labels=labels, time_ms=time_ms, value=is_good)
+        yield Level(metric="scrape.duration", labels=labels, time_ms=time_ms, value=seconds)
 
 
 @dataclass

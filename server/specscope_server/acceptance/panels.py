@@ -15,7 +15,8 @@ from specscope_server.kit.panel import Panel, PanelQuery
 
 def _panel(words: Words, draw: Callable[[AcceptanceTrend, Theme], Figure]) -> Panel:
     def drawn(session: Session, query: PanelQuery, theme: Theme) -> Figure:
-        return draw(service.trend(session, query.state, query.server, query.launch, query.range), theme)
+        trend = service.trend(session, query.state, query.server, query.launch, query.range, query.rank)
+        return draw(trend, theme)
 
     return Panel(words, drawn)
 

@@ -14,7 +14,7 @@ from specscope_server.kit.panel import PanelQuery
 from specscope_server.kit.plotly_library import plotly_library
 from specscope_server.kit.web.formats import MEDIA_TYPES, cached, dump_json
 from specscope_server.kit.web.openapi import answers
-from specscope_server.kit.web.params import Format, LaunchChoice, Range, ServerName
+from specscope_server.kit.web.params import Format, LaunchChoice, Range, Rank, ServerName
 from specscope_server.kit.web.state import Db, State
 
 router = APIRouter(tags=["figures"])
@@ -70,6 +70,7 @@ def figure(
     name: str,
     server: ServerName,
     launch: LaunchChoice = None,
+    rank: Rank = None,
     theme: Annotated[ThemeName, Query(description="Colours")] = ThemeName.LIGHT,
     chosen: Annotated[
         FigureFormat,
@@ -77,7 +78,7 @@ def figure(
     ] = FigureFormat.JSON,
 ) -> Response:
     """A figure of one server over a range, exactly as the pages draw it."""
-    query = PanelQuery(server=server, launch=launch, range=range_, state=state)
+    query = PanelQuery(server=server, launch=launch, rank=rank, range=range_, state=state)
     drawn = service.panel(name).draw(db, query, THEMES[theme])
     if chosen is FigureFormat.JSON:
         return cached(request, dump_json(drawn), MEDIA_TYPES[Format.JSON], closed=range_.is_closed)

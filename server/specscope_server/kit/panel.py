@@ -19,6 +19,8 @@ class PanelQuery:
 
     server: str
     launch: str | None
+    rank: int | None
+    """Data-parallel rank; None = all of them together. Figures about the server as a whole ignore it."""
     range: TimeRange
     state: AppState
 
