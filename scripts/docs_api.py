@@ -32,7 +32,7 @@ def api_page() -> str:
 
 def openapi_document() -> Document:
     """Return the OpenAPI document of the application as it is served; its store stays empty and in memory."""
-    schema: Document = create_app(Settings(), engine=create_engine("sqlite://")).openapi()
+    schema: Document = create_app(Settings.model_validate({}), engine=create_engine("sqlite://")).openapi()
     return schema
 
 

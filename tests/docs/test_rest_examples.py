@@ -23,6 +23,12 @@ def curl_lines() -> list[str]:
     return [line for line in lines if line.startswith("curl")]
 
 
+def run(example: str, base_url: str) -> None:
+    """Run one Python example against ``base_url``; a busy machine may take its time."""
+    patient = example.replace(DOCUMENTED, base_url).replace("httpx.Client(", "httpx.Client(timeout=60, ")
+    exec(compile(patient, "rest.md", "exec"), {})
+
+
 def url_of(line: str) -> str:
     """Return the URL of a curl command; other words must be flags that change only what is printed."""
     words = shlex.split(line)[1:]
@@ -34,7 +40,7 @@ def url_of(line: str) -> str:
 
 @pytest.mark.parametrize("line", curl_lines())
 def test_curl_examples_answer(line: str, seeded_server: str) -> None:
-    answer = httpx.get(url_of(line).replace(DOCUMENTED, seeded_server))
+    answer = httpx.get(url_of(line).replace(DOCUMENTED, seeded_server), timeout=60)
     if any(part in line for part in WRONG_ON_PURPOSE):
         assert answer.status_code == 422
         assert answer.headers["content-type"] == "application/problem+json"
@@ -45,14 +51,14 @@ def test_curl_examples_answer(line: str, seeded_server: str) -> None:
 
 @pytest.mark.parametrize("example", python_blocks())
 def test_python_examples_run(example: str, seeded_server: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(example.replace(DOCUMENTED, seeded_server), "rest.md", "exec"), {})
+    run(example, seeded_server)
     assert capsys.readouterr().out.strip()
 
 
 def test_the_summary_example_shows_what_was_seeded(
     seeded_server: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(compile(python_blocks()[0].replace(DOCUMENTED, seeded_server), "rest.md", "exec"), {})
+    run(python_blocks()[0], seeded_server)
     out = capsys.readouterr().out
     assert out.startswith("ok 2.8")
     assert "from counters" in out
@@ -60,9 +66,9 @@ def test_the_summary_example_shows_what_was_seeded(
 
 def test_closed_ranges_are_cached(seeded_server: str) -> None:
     url = f"{seeded_server}/api/v1/series/query?metric=requests.running&from=now-100m&to=2100-01-01"
-    assert httpx.get(url).headers["cache-control"] == "no-store"
+    assert httpx.get(url, timeout=60).headers["cache-control"] == "no-store"
     closed = url.replace("to=2100-01-01", "to=now-90m").replace("from=now-100m", "from=now-119m")
-    assert httpx.get(closed).headers["etag"]
+    assert httpx.get(closed, timeout=60).headers["etag"]
 
 
 def test_blocks_are_found() -> None:
