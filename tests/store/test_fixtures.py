@@ -1,17 +1,16 @@
-"""A missing PostgreSQL is a loud skip for a user and a failure in CI; copies of databases do not share data."""
+"""A missing PostgreSQL is a loud skip for a user and a failure in CI; no two tests share a database."""
 
 from __future__ import annotations
 
 import pytest
 from sqlalchemy import Engine
-
 from tests.support import databases
 from tests.support.postgresql import PostgreSQLMissingError, find_binaries
 
 
 def test_no_postgresql_is_a_skip_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="initdb is not there.*SPECSCOPE_TEST_POSTGRES_URL"):
+    with pytest.raises(pytest.skip.Exception, match=r"initdb is not there.*SPECSCOPE_TEST_POSTGRES_URL"):
         databases._unavailable("initdb is not there")
 
 

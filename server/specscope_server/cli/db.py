@@ -98,13 +98,11 @@ def _url(database: str | None) -> str:
 
 @contextmanager
 def _opened(database: str | None, *, may_create: bool = False) -> Iterator[Engine]:
-    """Open the database; without ``may_create`` a SQLite file must be there (a typing error makes no file)."""
+    """Open the database; without ``may_create`` a SQLite file must be there (a slip makes no file)."""
     url = _url(database)
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite" and not may_create and not Path(parsed.database or "").is_file():
-        raise InvalidInput(
-            f"there is no database {parsed.database}; name it with --database, or upgrade makes it"
-        )
+        raise InvalidInput(f"there is no database {parsed.database}; name it with --database, or run upgrade")
     engine = create_store_engine(url)
     try:
         yield engine
