@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 from tests.server.seed import Feed
 
 from specscope_collectors.observations import HealthState, Level
 from specscope_server.app import create_app
 from specscope_server.kit.clock import system_clock
+from specscope_server.models import Server
 from specscope_server.settings import Settings
 from specscope_server.store.ingest import IngestWriter
 
@@ -73,6 +74,8 @@ def seed(engine: Engine, server: str = "gpu1:30000", **launch: Any) -> None:
         now, HealthState.DISABLED, source="sglang_loads", http_status=404, detail="/v1/loads answers 404",
         remedy="Update SGLang to 0.5.9 or later.", missing={"device time of phases": "--enable-device-timer"},
     )  # fmt: skip
+    with engine.begin() as connection:  # as if watched since then: the pages show an hour by default
+        connection.execute(update(Server).values(created_ms=now - 1_500_000))
 
 
 def _scraped(time_ms: int) -> Iterator[Level]:

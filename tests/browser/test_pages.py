@@ -72,7 +72,7 @@ def test_charts_show_idle_stretches_launches_and_the_floor_of_an_old_rate(
     assert visit.page.locator("chart-panel[name=accept-length] .shapelayer path").count() >= 2
     hours = visit.page.locator("chart-panel[name=accept-length] .xtick").all_text_contents()
     assert any(
-        f"{datetime.now(UTC) - timedelta(minutes=5):%H:}" in text for text in hours
+        f"{datetime.now(UTC) - timedelta(minutes=10):%H:}" in text for text in hours
     )  # not of the browser's zone
     assert "idle" in (visit.page.text_content("chart-panel[name=accept-length] .legend") or "")
     assert "floor 1/D" in (visit.page.text_content("chart-panel[name=engine-rate] .legend") or "")

@@ -15,7 +15,7 @@ from specscope_server.kit.web.params import make_time_range
 from specscope_server.kit.web.state import AppState
 from specscope_server.pages import views
 from specscope_server.pages.number_views import headline_cards
-from specscope_server.pages.page import YOUNG_MS, Page, clean_query
+from specscope_server.pages.page import DEFAULT_RANGE, Page, clean_query, range_for_age
 from specscope_server.servers import service as servers
 from specscope_server.sources import service as sources
 
@@ -40,9 +40,9 @@ def make_page(
         shown = names[0]
     several = all_servers and len(names) > 1
     seen_from = [epoch_ms(item.created) for item in listing.servers if shown in ("", item.name)]
-    is_young = bool(seen_from) and state.clock() - min(seen_from) < YOUNG_MS
+    default = range_for_age(state.clock() - round(min(seen_from))) if seen_from else DEFAULT_RANGE
     return replace(
-        page, query=chosen, servers=names, server=shown, allows_all_servers=several, is_young=is_young
+        page, query=chosen, servers=names, server=shown, allows_all_servers=several, default_range=default
     )
 
 

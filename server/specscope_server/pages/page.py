@@ -8,11 +8,10 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-RANGE_CHOICES = ("15m", "1h", "6h", "24h", "7d")
+RANGE_CHOICES = ("5m", "15m", "1h", "6h", "24h", "7d")
 DEFAULT_RANGE = "1h"
-YOUNG_RANGE = "15m"
-"""Range that is shown by default while everything that was ever seen fits into it."""
-YOUNG_MS = 900_000
+YOUNG_RANGES = (("5m", 300_000), ("15m", 900_000))
+"""Ranges shown by default while everything that was ever seen fits into them: (choice, its length)."""
 REFRESH_CHOICES = (("5", "5 s"), ("10", "10 s"), ("30", "30 s"), ("60", "1 min"), ("off", "off"))
 DEFAULT_REFRESH = "10"
 THEMES = ("light", "dark")
@@ -49,8 +48,8 @@ class Page:
     """The server that is shown; "" = all of them."""
     allows_all_servers: bool = False
     has_range: bool = True
-    is_young: bool = False
-    """Watching began minutes ago."""
+    default_range: str = DEFAULT_RANGE
+    """Choice that is on while none is made."""
     fragment: str = ""
     """Address of the part that is fetched anew, without query."""
 
@@ -72,7 +71,7 @@ class Page:
     @property
     def default_from(self) -> str:
         """Return the start of the range while none is chosen."""
-        return f"now-{YOUNG_RANGE if self.is_young else DEFAULT_RANGE}"
+        return f"now-{self.default_range}"
 
     @property
     def to(self) -> str:
@@ -97,6 +96,11 @@ class Page:
         return Markup("").join(
             Markup('<input type="hidden" name="{}" value="{}">').format(key, value) for key, value in pairs
         )
+
+
+def range_for_age(watched_ms: int) -> str:
+    """Return the choice that suits what has been watched for so long: new data is not shown as a sliver."""
+    return next((choice for choice, length_ms in YOUNG_RANGES if watched_ms < length_ms), DEFAULT_RANGE)
 
 
 def clean_query(given: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from sqlalchemy import Engine
 from tests.server.client import Web
-from tests.server.seed import NOW, SERVER, T0, Feed
+from tests.server.seed import NOW, SERVER, Feed
 
 from specscope_collectors.observations import HealthState
 from specscope_server.app import create_app
@@ -224,12 +224,14 @@ def test_a_broken_store_is_a_page_too(sqlite_engine: Engine) -> None:
     assert "Traceback" not in answer.text
 
 
-def test_young_watching_shows_a_short_range_at_first(web: Web, feed: Feed, sqlite_engine: Engine) -> None:
+@pytest.mark.parametrize(("minutes", "shown"), [(2, "5m"), (10, "15m"), (20, "1h")])
+def test_young_watching_shows_a_short_range_at_first(
+    web: Web, feed: Feed, sqlite_engine: Engine, minutes: int, shown: str
+) -> None:
     fill(feed)
-    assert 'data-from="now-15m"' in web.get("/").text
     with sqlite_engine.begin() as connection:
-        connection.exec_driver_sql(f"UPDATE server SET created_ms = {T0 - 1}")
-    assert 'data-from="now-1h"' in web.get("/").text
+        connection.exec_driver_sql(f"UPDATE server SET created_ms = {NOW - minutes * 60_000}")
+    assert f'data-from="now-{shown}"' in web.get("/").text
 
 
 def test_the_glossary_explains_every_word(web: Web) -> None:
