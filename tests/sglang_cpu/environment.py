@@ -66,4 +66,5 @@ def serving_environment() -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
+        "TORCH_COMPILE_DISABLE": "1",  # else a C++ compiler and Python's headers are needed
     }

@@ -37,10 +37,6 @@ class Rig:
 
 def ensure() -> Rig:
     """Return the rig, made now if it is not there yet. Raises RigMissingError."""
-    if shutil.which("g++") is None:
-        raise RigMissingError(
-            "SGLang compiles with g++, which is not on PATH; on Debian: apt-get install g++"
-        )
     venv, models = environment.venv_folder(), environment.models_folder()
     with one_at_a_time(venv):
         if not usable(venv):
