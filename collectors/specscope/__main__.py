@@ -1,7 +1,7 @@
 """Dispatch `specscope SUBCOMMAND …` to the part of the product that owns it.
 
-The bare package has no dependencies, so this module may import nothing outside the standard library before it knows
-the subcommand; a subcommand whose extra is not installed says which one to install.
+The bare package has no dependencies, so this module may import nothing outside the standard library before
+it knows the subcommand; a subcommand whose extra is not installed says which one to install.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from specscope import __version__
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # subcommand: (module with a `main(argv) -> int`, extra, what it does)
     "serve": ("specscope_server.cli.serve", "server", "watch servers and serve the dashboard"),
-    "doctor": ("specscope_server.cli.doctor", "server", "say what can be seen at a server and how to see more"),
+    "doctor": (
+        "specscope_server.cli.doctor",
+        "server",
+        "say what can be seen at a server, and how to see more",
+    ),
     "db": ("specscope_server.cli.db", "server", "upgrade, downgrade, inspect or back up the database"),
     "demo": ("specscope_server.cli.demo", "server", "demo engines and the dashboard in one go"),
-    "demo-engine": ("specscope_server.cli.demo_engine", "server", "a process that answers like SGLang (simulated)"),
+    "demo-engine": ("specscope_server.cli.demo_engine", "server", "a process that answers like SGLang"),
 }
 
 
@@ -26,7 +30,8 @@ def usage() -> str:
     width = max(map(len, COMMANDS))
     rows = "\n".join(f"  {name:<{width}}  {what}" for name, (_, _, what) in COMMANDS.items())
     return (
-        f"usage: specscope COMMAND [OPTIONS]\n\nSpecscope {__version__} watches speculative decoding in production."
+        "usage: specscope COMMAND [OPTIONS]\n\n"
+        f"Specscope {__version__} watches speculative decoding in production."
         f"\n\n{rows}\n\nspecscope COMMAND --help explains one command."
     )
 

@@ -60,9 +60,14 @@ class CounterMemory:
     """Series → (last value, time it was last read, epoch ms)."""
     histograms: Mapping[SeriesKey, tuple[HistogramState, int]] = field(default_factory=dict)
 
-    def forgotten(self) -> CounterMemory:
-        """Return the memory of a process that just started: all series at 0 since the last good scrape."""
-        return CounterMemory(self.scraped_ms)
+    def forgotten(self, down_ms: int | None = None) -> CounterMemory:
+        """Return the memory of a process that just started: all series at 0 since the last good scrape.
+
+        ``down_ms`` is when nothing served at the target: the process cannot have grown before that.
+        """
+        if self.scraped_ms is None or down_ms is None:
+            return CounterMemory(self.scraped_ms)
+        return CounterMemory(max(self.scraped_ms, down_ms))
 
     def rebased(self, time_ms: int) -> CounterMemory:
         """Return the same values with no time after ``time_ms``: for a clock that went back."""

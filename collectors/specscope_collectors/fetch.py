@@ -18,6 +18,9 @@ from specscope_collectors import bodies
 from specscope_collectors.config import CollectorOptions
 from specscope_collectors.observations import HealthState, Target
 
+NOT_SERVING = frozenset({502, 503, 504})
+"""Statuses of a server that is starting, stopping or away."""
+
 _NO_TIMEOUT = httpx.Timeout(None)  # `fetch` sets one deadline for the whole answer instead
 
 
@@ -34,6 +37,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Decoded bytes read, also when the answer was given up on the way."""
     detail: str = ""
     remedy: str = ""
+    nothing_serves: bool = False
+    """Certain that no server worked there: the connection was refused, or a proxy says so. A time-out or a
+    network that is away says nothing about the server."""
 
     @property
     def ok(self) -> bool:
@@ -49,6 +55,7 @@ class _Outcome(msgspec.Struct, frozen=True):
     content_type: str = ""
     body: bytes = b""
     body_bytes: int | None = None
+    nothing_serves: bool = False
 
 
 def make_client(options: CollectorOptions, *, with_tls: bool = True) -> httpx.AsyncClient:
@@ -113,11 +120,11 @@ def _refused(response: httpx.Response, url: str, *, key_was_sent: bool) -> _Outc
         remedy = "set SPECSCOPE_ENGINE_API_KEY to the key that the server was started with (--api-key)"
     elif status == 404:
         state, detail, remedy = HealthState.DISABLED, f"{url} does not exist there (HTTP 404)", ""
-    elif status in (502, 503, 504):
+    elif status in NOT_SERVING:
         remedy = (
             "the server is starting, shutting down or behind a proxy that cannot reach it; it is tried again"
         )
-    return _Outcome(state, detail, remedy, status=status)
+    return _Outcome(state, detail, remedy, status=status, nothing_serves=status in NOT_SERVING)
 
 
 def _timed_out(url: str, timeout_seconds: float) -> _Outcome:
@@ -154,6 +161,7 @@ def _explain(error: Exception, url: str) -> _Outcome:
         HealthState.UNREACHABLE,
         f"{url} cannot be reached ({_words(error)})",
         "check that the server runs, the host name and the port (SGLang's default is 30000), and firewalls",
+        nothing_serves=_find(error, ConnectionRefusedError) is not None,
     )
 
 
@@ -169,10 +177,15 @@ def _tls(error: BaseException, url: str) -> _Outcome:
 
 
 def _find(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
-    """Return the first exception of ``kind`` in the chain of causes, else None."""
+    """Return the first exception of ``kind`` in the chain of causes, else None.
+
+    A name with several addresses fails with a group, one error for each: all must be of ``kind``.
+    """
     for _ in range(10):
         if error is None or isinstance(error, kind):
             return error
+        if isinstance(error, BaseExceptionGroup) and all(isinstance(e, kind) for e in error.exceptions):
+            return error.exceptions[0]
         error = error.__cause__ or error.__context__
     return None
 

@@ -80,13 +80,15 @@ def advance(
     time_ms: int,
     *,
     fresh_process: bool = False,
+    down_ms: int | None = None,
 ) -> Advance:
     """Return the growth since ``memory`` and the memory to keep.
 
     ``counters`` are cumulative values ≥ 0, ``time_ms`` is the epoch time of the scrape. ``fresh_process``
-    says that the process restarted since the last good scrape: every series then grew from 0.
+    says that the process restarted since the last good scrape: every series then grew from 0, and not before
+    ``down_ms``, the last time (if any) at which nothing served there.
     """
-    start = memory.forgotten() if fresh_process else memory
+    start = memory.forgotten(down_ms) if fresh_process else memory
     fell, compared = _falls(memory, counters)
     if start.scraped_ms is not None and time_ms <= start.scraped_ms:
         return Advance([], [], start.rebased(time_ms), fell, compared, clock_went_back=True)

@@ -1,14 +1,14 @@
 """The contract between collectors and the server: the few record types that travel.
 
-A collector turns whatever an engine says into these records, puts them into a `Batch`, and hands the batch to a
-`Sink`. Nothing else crosses the line, so a new source or a new store never touches the other side.
+A collector turns whatever an engine says into these records, puts them into a `Batch`, and hands the batch
+to a `Sink`. Nothing else crosses the line: a new source or a new store never touches the other side.
 
-Units: times are UTC epoch milliseconds (`time_ms`), lengths of time carry their unit in the name. A record that
-describes growth covers the half-open interval ``(time_ms - span_ms, time_ms]``; ``span_ms`` is never 0.
+Units: times are UTC epoch milliseconds (`time_ms`), lengths of time carry their unit in the name. A record
+that describes growth covers the half-open interval ``(time_ms - span_ms, time_ms]``; ``span_ms`` is never 0.
 
 Rules that every producer keeps (the server refuses and counts what breaks them):
 
-* counts and their denominators travel, never a ratio alone (an engine's own ratio is a `Level` like any other);
+* counts and their denominators travel, never a ratio alone (an engine's own ratio is a `Level`);
 * what was not seen is not sent: no zero stands for "unknown";
 * NaN and infinities are never sent;
 * metric names stand in `specscope_collectors.catalogue`.
@@ -54,8 +54,8 @@ class Level(Record, frozen=True, kw_only=True, tag="level"):
 class Distribution(Record, frozen=True, kw_only=True, tag="distribution"):
     """Growth of a histogram over ``(time_ms - span_ms, time_ms]``.
 
-    ``bounds`` are the finite upper bounds, ascending; ``buckets`` are **per-bucket** (not cumulative) counts and have
-    one entry more than ``bounds``: the last is the overflow (+Inf). Two records with equal bounds add up.
+    ``bounds`` are the finite upper bounds, ascending; ``buckets`` are **per-bucket** (not cumulative) counts
+    and have one entry more than ``bounds``: the overflow (+Inf) comes last. Equal bounds add up.
     """
 
     metric: str
@@ -69,7 +69,7 @@ class Distribution(Record, frozen=True, kw_only=True, tag="distribution"):
 
 
 class Event(Record, frozen=True, kw_only=True, tag="event"):
-    """Something that happened once: ``launch``, ``restart``, ``config_change``, ``tier_switch``, ``note``, …"""
+    """Something that happened once: ``launch``, ``restart``, ``config_change``, ``clock_jump``, …"""
 
     kind: str
     time_ms: int
@@ -115,9 +115,9 @@ class Launch(Record, frozen=True, kw_only=True, tag="launch"):
     """``sglang``, …"""
     engine_version: str | None = None
     version_source: str | None = None
-    """``server_info`` or ``metric_names`` (then ``engine_version`` is the oldest version with that metric set)."""
+    """``server_info``, or ``metric_names``: then ``engine_version`` is the oldest with that metric set."""
     reason: str = "first seen"
-    """Why this is a launch of its own, in words: ``first seen``, ``restarted``, ``configuration changed``, …"""
+    """Why this is a launch of its own, in words: ``first seen``, ``restarted``, …"""
     model: str | None = None
     served_model_name: str | None = None
     dtype: str | None = None
@@ -180,8 +180,8 @@ class SourceHealth(Record, frozen=True, kw_only=True, tag="source_health"):
 class RequestRecord(Record, frozen=True, kw_only=True, tag="request"):
     """One finished request: counts only, never prompt or output text.
 
-    ``accepted_histogram[j]`` = number of verify steps in which exactly j drafts were accepted. The server refuses a
-    record that violates Σh = verify_calls or Σ j·h[j] = accepted_drafts.
+    ``accepted_histogram[j]`` = number of verify steps in which exactly j drafts were accepted. The server
+    refuses a record that violates Σh = verify_calls or Σ j·h[j] = accepted_drafts.
     """
 
     request_id: str
@@ -213,10 +213,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 class Batch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one collector learnt about one target, applied by the server as a whole or not at all.
 
-    ``sequence`` increases strictly per ``collector_id``; a batch whose sequence was applied before changes nothing.
-    Measurements belong to ``launch_key``; None = no launch is known yet (only health may then be sent).
-    ``checkpoint`` is the collector's own state after this batch (opaque to the server, kept in the same transaction),
-    so that a collector that is killed resumes without losing or repeating growth.
+    ``sequence`` increases strictly per ``collector_id``; a batch whose sequence was applied before changes
+    nothing. Measurements belong to ``launch_key``; None = no launch is known yet (only health may then be
+    sent). ``checkpoint`` is the collector's own state after this batch (opaque to the server, kept in the
+    same transaction), so that a collector that is killed resumes without losing or repeating growth.
     """
 
     collector_id: str

@@ -69,6 +69,7 @@ class TargetCollector:
         self._must_ask = True
         self._gap = True
         self._was_off = False
+        self._down_ms: int | None = None
         self._deferrals = 0
         self._loads_offered = True
         self._told = ""
@@ -93,6 +94,8 @@ class TargetCollector:
     def _notice_gap(self, tick: Tick) -> None:
         state = tick.metrics.health.state
         is_off = state is HealthState.DISABLED
+        if tick.metrics.nothing_serves:
+            self._down_ms = tick.time_ms
         if state not in READ and not (is_off and self._was_off):
             self._must_ask = self._gap = True
             self._info = None
@@ -177,7 +180,9 @@ class TargetCollector:
         if verdict is not None:
             known = launches.with_models(verdict.known, tick.mapped) if tick.mapped else verdict.known
             restarted = verdict.change is Change.RESTART
-            grown = growth(tick, memory, fresh_process=True) if restarted else tick.plain
+            grown = tick.plain
+            if restarted:
+                grown = growth(tick, memory, fresh_process=True, down_ms=self._down_ms)
             found = measurements(tick, verdict, grown)
             memory = grown.memory if grown else memory
         elif tick.plain is not None and memory.scraped_ms is None:

@@ -57,12 +57,21 @@ class Tick:
         return Evidence(fell=self.plain.fell, compared=self.plain.compared, gap=gap)
 
 
-def growth(tick: Tick, memory: CounterMemory, *, fresh_process: bool = False) -> Advance | None:
+def growth(
+    tick: Tick, memory: CounterMemory, *, fresh_process: bool = False, down_ms: int | None = None
+) -> Advance | None:
     """Return the growth since ``memory``; None when no value may be taken."""
     mapped = tick.mapped
     if mapped is None:
         return None
-    return advance(memory, mapped.counters, mapped.histograms, tick.time_ms, fresh_process=fresh_process)
+    return advance(
+        memory,
+        mapped.counters,
+        mapped.histograms,
+        tick.time_ms,
+        fresh_process=fresh_process,
+        down_ms=down_ms,
+    )
 
 
 def health_observations(tick: Tick, known: Known | None) -> list[Observation]:

@@ -105,6 +105,15 @@ def test_a_known_restart_counts_from_zero_even_where_values_rose() -> None:
     assert later == {"a": 0.0, "gone": 80.0}
 
 
+def test_a_restarted_process_grew_only_since_the_last_time_that_nothing_served() -> None:
+    first, _ = scrape(CounterMemory(), 1_000, a=100.0)
+    state = {("a", ()): 30.0}
+    after = advance(first.memory, state, {}, 10_000, fresh_process=True, down_ms=8_000)
+    assert [(record.value, record.span_ms) for record in after.increments] == [(30.0, 2_000)]
+    before = advance(first.memory, state, {}, 10_000, fresh_process=True, down_ms=500)
+    assert before.increments[0].span_ms == 9_000
+
+
 def test_a_known_restart_before_any_scrape_is_only_a_baseline() -> None:
     _, grown = scrape(CounterMemory(), 1_000, fresh_process=True, a=5.0)
     assert grown == {}

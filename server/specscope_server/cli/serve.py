@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy import Engine
 
-from specscope_collectors.config import CollectorOptions, TargetError, parse_targets
+from specscope_collectors.config import CollectorOptions, OptionsError, TargetError, parse_targets
 from specscope_collectors.observations import Target
 from specscope_collectors.runner import Runner
 from specscope_server.app import create_app
@@ -29,6 +29,7 @@ from specscope_server.settings import Settings, load_settings
 from specscope_server.startup import prepare_store
 from specscope_server.store.engine import create_store_engine
 from specscope_server.store.ingest import IngestWriter
+from specscope_server.store.limits import Limits
 
 USAGE_ERROR, FAILURE = 2, 1
 SHUTDOWN_SECONDS = 5
@@ -58,6 +59,9 @@ def serve(config: Path | None, **flags: Any) -> None:
     try:
         with listener:
             run(settings, targets, listener)
+    except OptionsError as error:
+        typer.echo(f"specscope serve: {error}", err=True)
+        raise typer.Exit(USAGE_ERROR) from None
     except SpecscopeError as error:
         typer.echo(f"specscope serve: {error}", err=True)
         raise typer.Exit(FAILURE) from None
@@ -138,7 +142,8 @@ def _runner(settings: Settings, targets: list[Target], engine: Engine, telemetry
         tls_verify=settings.tls_verify,
         ca_file=str(settings.ca_file) if settings.ca_file else None,
     )
-    sink = MeteredSink(IngestWriter(engine), telemetry)
+    limits = Limits(max_age_ms=int(settings.retention_raw_days * 86_400_000))
+    sink = MeteredSink(IngestWriter(engine, limits=limits), telemetry)
     return Runner(targets, sink, options, system_clock)
 
 

@@ -11,7 +11,9 @@ class PortUnavailableError(Exception):
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens on ``host:port`` (0 takes a free port); raise `PortUnavailableError`."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol is named because only then does asyncio turn Nagle's algorithm off.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -187,7 +187,17 @@ def test_nobody_listens() -> None:
 
 
 def test_an_unknown_host() -> None:
-    assert get("http://no-such-host.invalid:30000").state in (HealthState.UNREACHABLE, HealthState.TIMEOUT)
+    answer = get("http://no-such-host.invalid:30000")
+    assert answer.state in (HealthState.UNREACHABLE, HealthState.TIMEOUT)
+    assert not answer.nothing_serves  # the name is not known here; the server may well work
+
+
+def test_only_a_refused_connection_or_a_proxys_word_shows_that_nothing_serves() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    assert get(f"http://127.0.0.1:{port}").nothing_serves
+    assert get(f"http://localhost:{port}").nothing_serves
 
 
 def certificates(name: str) -> tuple[trustme.CA, ssl.SSLContext]:

@@ -104,6 +104,18 @@ def test_a_restart_hidden_in_a_gap_is_seen_although_counters_grew_past_the_old_v
         assert b.sink.total(TOKENS) == 5007
 
 
+def test_what_a_restarted_engine_counted_is_not_spread_over_the_time_it_was_away() -> None:
+    with bench() as b:
+        b.scrape()
+        b.engine.overrides["*"] = always(response(b"starting", "503 Service Unavailable"))
+        b.scrape(3)
+        b.engine.recover()
+        b.engine.restart(tokens=30, verify_calls=12)
+        b.scrape()
+        assert b.sink.increments()[TOKENS].value == 30
+        assert b.sink.increments()[TOKENS].span_ms == 5_000
+
+
 def test_a_restart_with_another_configuration_tells_what_changed() -> None:
     with bench() as b:
         b.scrape()

@@ -106,6 +106,16 @@ def test_wrong_settings_are_usage_errors(
     assert "Traceback" not in captured.err
 
 
+def test_an_unreadable_certificate_authority_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate = tmp_path / "ca.pem"
+    certificate.write_text("no certificate")
+    arguments = ["--port", "0", "--database", f"sqlite:///{tmp_path}/a.db", "--watch", "https://gpu1:30000"]
+    assert main([*arguments, "--ca-file", str(certificate)]) == 2
+    assert str(certificate) in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("url", ["sqlite:///nowhere/a.db", "mysql://a", "nonsense"])
 def test_an_unusable_database_is_a_failure_in_words(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--port", "0", "--database", url]) == 1

@@ -28,13 +28,16 @@ class MetricsReading:
 
     health: SourceHealth
     mapped: Mapped | None = None
+    nothing_serves: bool = False
+    """Certain that no server worked there when it was asked."""
 
 
 def read_metrics(answer: Answer, time_ms: int, *, max_series: int, adaptive: bool = False) -> MetricsReading:
     """Return what ``answer`` holds; never raises for its content."""
     if not answer.ok:
         remedy = OFF_REMEDY if answer.state is HealthState.DISABLED else None
-        return MetricsReading(health_of(answer, SOURCE, time_ms, remedy=remedy))
+        health = health_of(answer, SOURCE, time_ms, remedy=remedy)
+        return MetricsReading(health, nothing_serves=answer.nothing_serves)
     try:
         exposition = parse_exposition(answer.body, max_series=max_series)
     except NotAnExposition as problem:

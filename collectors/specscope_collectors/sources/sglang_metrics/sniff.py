@@ -9,7 +9,7 @@ _GZIP = b"\x1f\x8b"
 _SHOWN_CHARACTERS = 60
 
 
-class NotAnExposition(ValueError):  # noqa: N818 — a name that says what happened
+class NotAnExposition(ValueError):
     """The body is something else than metrics; ``reason`` says what it looks like."""
 
     def __init__(self, reason: str, *, is_empty: bool = False) -> None:
