@@ -7,7 +7,8 @@ export function panelLayout(layout, { width, height }) {
   const { title, ...rest } = layout;
   const yaxis = { ...rest.yaxis };
   delete yaxis.title;
-  return { ...rest, yaxis, height, margin: { l: 44, r: 12, t: 22, b: width < NARROW ? 92 : 66 } };
+  const xaxis = { ...rest.xaxis, nticks: Math.max(3, Math.min(8, Math.floor(width / 80))) };
+  return { ...rest, xaxis, yaxis, height, margin: { l: 44, r: 12, t: 22, b: width < NARROW ? 92 : 66 } };
 }
 
 /** True when no trace has a finite value: nothing was measured in this range. */

@@ -42,6 +42,8 @@ class Context:
     stale_after_ms: int
     rank: int | None = None
     """The one data-parallel rank that was asked for; None = all."""
+    is_over: bool = False
+    """The newest launch shown was followed by another one: it is history, not out of date."""
 
     @property
     def newest(self) -> LaunchData | None:
@@ -53,7 +55,8 @@ class Context:
         """Tell whether the window reaches the present but nothing was read lately."""
         newest = self.newest_ms
         reaches_now = self.measured.window.to_ms > self.now_ms - self.stale_after_ms
-        return reaches_now and newest is not None and self.now_ms - newest > self.stale_after_ms
+        is_old = newest is not None and self.now_ms - newest > self.stale_after_ms
+        return reaches_now and is_old and not self.is_over
 
     @property
     def newest_ms(self) -> int | None:

@@ -28,7 +28,7 @@ from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
 from specscope_server.kit.web.state import AppState
 from specscope_server.models import Launch
-from specscope_server.store.lookup import choose_launches, server_by_name
+from specscope_server.store.lookup import choose_launches, has_successor, server_by_name
 
 EVIDENCE_NOTES = {
     Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as "
@@ -68,7 +68,8 @@ def summary(
     # Finished requests belong to the server as a whole, not to one of its ranks.
     requests = request_sums(session, row.id, ids, window) if rank is None else None
     measured = Measured(window, gather(session, launches, window, rank), requests)
-    context = Context(measured, span.now_ms, state.stale_after_ms, rank)
+    is_over = bool(launches) and has_successor(session, launches[-1])
+    context = Context(measured, span.now_ms, state.stale_after_ms, rank, is_over)
     found = _summary(context, server, launches[-1] if launches else None, window)
     histograms = histograms_agree(session, row.id, ids, window) if requests else None
     found.is_demo = any(item.is_demo for item in launches)

@@ -23,6 +23,8 @@ MAX_CARDS = 48
 """Servers shown as cards; the picker lists every one."""
 MAX_PICKER = 1_000
 MAX_LAUNCHES = 20
+NEWEST = "newest"
+"""Launch that the numbers are of while none is chosen: a mean over launches hides what a restart mended."""
 
 
 def make_page(
@@ -60,7 +62,9 @@ def acceptance_of(session: Session, state: AppState, page: Page) -> dict[str, An
         return {"summary": None, "problem": None, "cards": None}
     try:
         moment = make_time_range(state, page.from_, page.to)
-        summary = acceptance.summary(session, state, page.server, page.query.get("launch"), moment)
+        launch = page.query.get("launch", NEWEST)
+        summary = acceptance.summary(session, state, page.server, launch, moment)
+        in_range = servers.count_launches(session, page.server, moment.window())
     except (NotFound, InvalidInput) as error:
         return {"summary": None, "problem": error, "cards": None}
     health = sources.list_sources(session, page.server, state.clock(), state.stale_after_ms).servers[0]
@@ -72,6 +76,7 @@ def acceptance_of(session: Session, state: AppState, page: Page) -> dict[str, An
         "numbers": headline_cards(summary),
         "self_checks": views.check_views(summary.checks),
         "facts": views.facts_of(summary),
+        "scope": views.scope_of(summary, launch, in_range),
         "counts": views.count_rows(summary.counts),
         "health": health,
         "troubles": troubles(health),

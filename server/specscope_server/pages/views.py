@@ -47,6 +47,15 @@ class VerdictView:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Which launches the numbers are of, and the other choices: (words, value of ``launch``)."""
+
+    words: str
+    since: str | None
+    choices: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckView:
     """A self-check with the kind of its shape."""
 
@@ -69,6 +78,17 @@ def check_views(checks: Sequence[Check]) -> list[CheckView]:
         CheckView(states[check.passed][0], check.name, states[check.passed][1], check.message)
         for check in checks
     ]
+
+
+def scope_of(summary: AcceptanceSummary, choice: str, in_range: int) -> Scope:
+    """Return which launches a summary is of; ``choice`` is an id, ``newest`` or ``all``."""
+    newest, everything = ("newest launch", ""), (f"all {in_range} launches in this range", "all")
+    since = summary.launch.first_seen if summary.launch else None
+    if choice == "newest":
+        return Scope("the newest launch", since, (everything,) if in_range > 1 else ())
+    if choice in ("", "all"):
+        return Scope(f"all {in_range} launches in this range, added up", None, (newest,))
+    return Scope("one launch", since, (newest, everything) if in_range > 1 else (newest,))
 
 
 def source_state(source: SourceItem) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from specscope_server.kit.errors import NotFound
 from specscope_server.kit.health import SourceView, overall_state
 from specscope_server.kit.timeparse import to_iso
+from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
 from specscope_server.models import Launch, Server, SourceStatus
 from specscope_server.servers.schemas import (
@@ -24,7 +25,7 @@ from specscope_server.servers.schemas import (
     ServerList,
 )
 from specscope_server.servers.statistics import config_diff
-from specscope_server.store.lookup import previous_launch, server_by_name
+from specscope_server.store.lookup import launches_between, previous_launch, server_by_name
 
 _COPIED = [name for name in LaunchItem.model_fields if name not in ("server", "first_seen", "last_seen")]
 
@@ -63,6 +64,12 @@ def list_launches(session: Session, name: str, limit: int, cursor: str | None) -
     page = found[:limit]
     more = encode_cursor([page[-1].first_seen_ms, page[-1].id]) if len(found) > limit else None
     return LaunchList(server=name, launches=[launch_item(row, name) for row in page], next_cursor=more)
+
+
+def count_launches(session: Session, name: str, window: Window) -> int:
+    """Return how many launches a server had in ``window``."""
+    server = server_by_name(session, name)
+    return len(launches_between(session, server.id, window.from_ms, window.to_ms))
 
 
 def get_launch(session: Session, launch_id: int) -> LaunchDetail:

@@ -52,6 +52,14 @@ def choose_launches(
     return [launch]
 
 
+def has_successor(session: Session, launch: Launch) -> bool:
+    """Tell whether the server was launched again after this launch."""
+    query = select(Launch.id).where(
+        Launch.server_id == launch.server_id, Launch.first_seen_ms > launch.first_seen_ms
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
 def previous_launch(session: Session, launch: Launch) -> Launch | None:
     """Return the launch of the same server that came before this one."""
     query = (

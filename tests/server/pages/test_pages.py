@@ -139,7 +139,7 @@ def test_demo_data_carries_its_badge_everywhere(web: Web, feed: Feed) -> None:
 def test_the_acceptance_page_shows_counts_and_what_changed_between_launches(web: Web, feed: Feed) -> None:
     fill(feed, config={"attention_backend": "fa3"})
     feed.launch("b2", NOW - 60_000, config={"attention_backend": "triton"}, reason="configuration changed")
-    text = web.get("/acceptance?from=now-6h").text
+    text = web.get("/acceptance?from=now-6h&launch=all").text
     counts = web.api("/acceptance/summary", server=SERVER, from_="now-6h")["counts"]
     assert f"{counts['verify_calls']:,.0f}</td>" in text
     assert f"{counts['accepted_drafts']:,.0f}</td>" in text
@@ -173,6 +173,26 @@ def test_every_state_of_a_source_has_words_of_its_own(web: Web, feed: Feed, stat
     words = re.search(r"</svg>([^<]+)</span>", article)
     assert words
     assert words[1] != state.value
+
+
+def test_the_numbers_are_of_the_newest_launch_until_another_choice_is_made(web: Web, feed: Feed) -> None:
+    """A mean over launches would hide what a restart mended (or broke)."""
+    feed.launch(key="dead", time_ms=NOW - 1_800_000)
+    feed.scrapes(180, NOW - 1_800_000, tau=1.1, rate=0.1 / 3, depth=3, width=4, running=2)
+    feed.launch(key="mended", time_ms=NOW - 900_000)
+    feed.scrapes(180, NOW - 900_000, tau=2.5, rate=0.5, depth=3, width=4, running=2)
+    newest = web.get("/?from=now-1h").text
+    assert "Speculation works" in newest
+    assert "the newest launch, seen since" in newest
+    assert "all 2 launches in this range" in newest
+    together = web.get("/?from=now-1h&launch=all").text
+    assert "all 2 launches in this range, added up" in together
+    assert "Speculation works" in together
+    assert "mixes 2 launches" in together
+    first = web.get("/api/v1/servers/" + SERVER + "/launches").json()["launches"][-1]["id"]
+    alone = web.get(f"/?from=now-1h&launch={first}").text
+    assert "Almost no draft is right" in alone
+    assert "Numbers of one launch" in alone
 
 
 @pytest.mark.parametrize("query", ["from=yesterday", "server=gpu9", "from=now&to=now-1h", "launch=abc"])
