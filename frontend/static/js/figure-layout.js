@@ -1,6 +1,10 @@
 // Adapts a figure of the API to its place on a page. Pure functions on plain objects.
 
+import { parsePlotlyTime } from "./time-range.js";
+
 const NARROW = 480; // there the legend takes two lines
+const MARGIN = { l: 44, r: 12, t: 22 };
+const CHARACTER_PIXELS = 6.5;
 
 /** Return the layout for a panel: its title and unit stand in the page (where they wrap), not in the drawing. */
 export function panelLayout(layout, { width, height }) {
@@ -8,7 +12,21 @@ export function panelLayout(layout, { width, height }) {
   const yaxis = { ...rest.yaxis };
   delete yaxis.title;
   const xaxis = { ...rest.xaxis, nticks: Math.max(3, Math.min(8, Math.floor(width / 80))) };
-  return { ...rest, xaxis, yaxis, height, margin: { l: 44, r: 12, t: 22, b: width < NARROW ? 92 : 66 } };
+  const annotations = fitMarkers(rest.annotations ?? [], xaxis.range ?? [], width - MARGIN.l - MARGIN.r);
+  return { ...rest, annotations, xaxis, yaxis, height, margin: { ...MARGIN, b: width < NARROW ? 92 : 66 } };
+}
+
+/** Return annotations in which a marker shows its label only where that ends before the next marker or the edge. */
+export function fitMarkers(annotations, range, plotWidth) {
+  const [low, high] = range.map(parsePlotlyTime);
+  const times = annotations.filter((each) => each.name === "marker").map((each) => parsePlotlyTime(each.x));
+  let index = 0;
+  return annotations.map((each) => {
+    if (each.name !== "marker") return each;
+    const room = ((times[index + 1] ?? high) - times[index++]) / (high - low) * plotWidth;
+    const fits = each.hovertext.length * CHARACTER_PIXELS <= room;
+    return { ...each, text: fits ? each.hovertext : "▾", xanchor: fits ? "left" : "center" };
+  });
 }
 
 /** True when no trace has a finite value: nothing was measured in this range. */

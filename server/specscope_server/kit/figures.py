@@ -23,6 +23,9 @@ Figure: TypeAlias = dict[str, Any]
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 MAX_LABEL_CHARACTERS = 60
+CHARACTERS_ACROSS = 130
+"""Characters of a marker's label that an exported figure has room for."""
+MARK = "▾"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -169,8 +172,8 @@ _LEGEND = {
     "itemdoubleclick": False,
 }
 _TICK_FORMATS = [
-    {"dtickrange": [None, 60_000], "value": "%H:%M:%S"},
-    {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%-d %b"},
+    {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%-d %b"},
+    {"dtickrange": [60_000, 86_399_999], "value": "%H:%M\n%-d %b"},
     {"dtickrange": [86_400_000, None], "value": "%-d %b\n%Y"},
 ]
 
@@ -226,14 +229,16 @@ def add_markers(layout: dict[str, Any], markers: Sequence[Marker], theme: Theme)
 
 
 def _marker_label(marker: Marker, room: float, theme: Theme) -> dict[str, Any]:
-    """``room`` is the share of the width up to the next marker; without room only a mark is drawn."""
-    characters = int(room * 110)
-    text = label(marker.label, max(characters, 8)) if characters >= 8 else "▾"
+    """``room`` is the share of the width up to the next marker; a label that does not fit is only a mark.
+
+    Pages decide anew with their real width, so the whole label stands in ``hovertext``.
+    """
+    text = label(marker.label)
+    fits = min(len(marker.label), MAX_LABEL_CHARACTERS) <= room * CHARACTERS_ACROSS
     return {
-        "xref": "x", "yref": "paper", "x": to_iso(round(marker.time_ms)), "y": 1,
-        "yanchor": "bottom", "showarrow": False,
-        "xanchor": "left" if characters >= 8 else "center", "text": text,
-        "hovertext": label(marker.label), "font": {"size": 11, "color": theme.ink_soft},
+        "xref": "x", "yref": "paper", "x": to_iso(round(marker.time_ms)), "y": 1, "yanchor": "bottom",
+        "xanchor": "left" if fits else "center", "text": text if fits else MARK, "hovertext": text,
+        "showarrow": False, "name": "marker", "font": {"size": 11, "color": theme.ink_soft},
     }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { describeFigure, isEmptyFigure, panelLayout, values } from "../../../frontend/static/js/figure-layout.js";
+import { describeFigure, fitMarkers, isEmptyFigure, panelLayout, values } from "../../../frontend/static/js/figure-layout.js";
 
 const packed = (numbers) => ({ dtype: "f8", bdata: Buffer.from(new Float64Array(numbers).buffer).toString("base64") });
 
@@ -11,6 +11,7 @@ test("a panel keeps neither the title nor the axis title, which stand in the pag
   assert.deepEqual(shown.yaxis, { range: [0, 1] });
   assert.equal(shown.height, 260);
   assert.ok(panelLayout(layout, { width: 360, height: 260 }).margin.b > shown.margin.b, "room for a longer legend");
+  assert.deepEqual([300, 600, 2000].map((width) => panelLayout(layout, { width, height: 260 }).xaxis.nticks), [3, 7, 8]);
   assert.equal(layout.yaxis.title.text, "y", "the figure itself is not changed");
 });
 
@@ -29,4 +30,14 @@ test("a figure of gaps only is empty; a zero is a value", () => {
 test("describes each line by its newest value, and says when there is none", () => {
   const words = describeFigure("Load", [{ name: "running", y: packed([1, 3.14159, NaN]) }, { name: "queued", y: packed([NaN]) }]);
   assert.equal(words, "Load. running: newest 3.142; queued: no data.");
+});
+
+test("a marker shows its label only where there is room before the next one and the edge", () => {
+  const marker = (x) => ({ name: "marker", x, hovertext: "K=5 D=6", text: "?" });
+  const range = ["2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"];
+  const notes = [marker("2026-03-01T12:00:00Z"), { text: "demo" }, marker("2026-03-01T12:02:00Z"), marker("2026-03-01T12:58:00Z")];
+  const shown = (width) => fitMarkers(notes, range, width).map((each) => each.text);
+  assert.deepEqual(shown(600), ["▾", "demo", "K=5 D=6", "▾"]);
+  assert.deepEqual(shown(3000), ["K=5 D=6", "demo", "K=5 D=6", "K=5 D=6"]);
+  assert.deepEqual(fitMarkers(notes, range, 600).map((each) => each.xanchor), ["center", undefined, "left", "center"]);
 });
