@@ -21,6 +21,7 @@ from specscope_server.kit.web import problems
 from specscope_server.kit.web.auth import TokenAuth
 from specscope_server.kit.web.headers import HostCheck, SecurityHeaders
 from specscope_server.kit.web.health import health_router
+from specscope_server.kit.web.layers import CatchUnexpected, HeadAsGet
 from specscope_server.kit.web.login import login_router
 from specscope_server.kit.web.problems import Problem
 from specscope_server.kit.web.state import AppState
@@ -99,6 +100,8 @@ def _add_layers(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telem
     if settings.token is not None:
         app.add_middleware(TokenAuth, token=settings.token.get_secret_value(), clock=clock)
     app.add_middleware(HostCheck, allowed=settings.allowed_hosts)
+    app.add_middleware(HeadAsGet)
+    app.add_middleware(CatchUnexpected, on_error=app.exception_handlers.pop(Exception))
     app.add_middleware(RequestTimer, telemetry=telemetry, prefixes=(API_PREFIX,))
     app.add_middleware(SecurityHeaders)
 

@@ -60,7 +60,7 @@ def figures() -> FigureList:
     "/figures/{name}",
     summary="Draw a figure",
     response_model=FigureDocument,
-    responses=answers(_FIGURE_EXAMPLE, 404, 422, csv=_CSV_EXAMPLE),
+    responses=answers(_FIGURE_EXAMPLE, 404, 422, csv=_CSV_EXAMPLE, more=("text/html",)),
 )
 def figure(
     request: Request,

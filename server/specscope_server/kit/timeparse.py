@@ -11,8 +11,8 @@ from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.timerange import Window
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-MAX_MS = 253_402_300_799_999
-"""9999-12-31T23:59:59.999Z, the last instant that ISO 8601 with four-digit years can name."""
+MAX_MS = 32_503_679_999_999
+"""2999-12-31T23:59:59.999Z: any bucket that begins before it ends in a four-digit year."""
 MAX_BUCKETS = 20_000
 NICE_STEPS_MS = tuple(
     1_000 * seconds
@@ -55,7 +55,7 @@ def parse_instant(text: str, now_ms: int, name: str = "from") -> int:
             "now, now-6h or -30m (units ms, s, m, h, d, w)"
         )
     if not 0 <= value <= MAX_MS:
-        raise InvalidInput(f"{name}={_shown(text)} lies outside the years 1970 to 9999; choose a time inside")
+        raise InvalidInput(f"{name}={_shown(text)} lies outside the years 1970 to 2999; choose a time inside")
     return value
 
 

@@ -23,6 +23,8 @@ from specscope_server.store.series_reader import SeriesRef, find_series
 
 MAX_SERIES = 2_000
 """Most stored series that one query may touch."""
+MAX_VALUES = 4_000_000
+"""Most values (series × buckets) that one query may hold; each takes about 60 bytes while it is answered."""
 
 
 def parse_labels(texts: Sequence[str]) -> dict[str, str]:
@@ -58,6 +60,11 @@ def select_series(
         raise InvalidInput(
             f"this query touches {len(found)} series, over the limit of {MAX_SERIES}; "
             "name a server, a launch, a rank or labels"
+        )
+    if len(found) * window.buckets > MAX_VALUES:
+        raise InvalidInput(
+            f"{len(found)} series in {window.buckets} buckets are over the limit of {MAX_VALUES} values; "
+            "choose a longer step, a shorter range or fewer series"
         )
     return found
 

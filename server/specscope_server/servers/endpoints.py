@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
 
 from specscope_server.kit.web.formats import respond
 from specscope_server.kit.web.openapi import answers
-from specscope_server.kit.web.pagination import Cursor, Limit
+from specscope_server.kit.web.pagination import MAX_ID, Cursor, Limit
 from specscope_server.kit.web.params import Format, FormatChoice
 from specscope_server.kit.web.state import Db, State
 from specscope_server.servers import examples, service
@@ -75,7 +77,7 @@ def server(name: str, db: Db, state: State) -> ServerItem:
     response_model=LaunchDetail,
     responses=answers(examples.LAUNCH_DETAIL, 404, 422),
 )
-def launch(launch_id: int, db: Db) -> LaunchDetail:
+def launch(launch_id: Annotated[int, Path(ge=0, le=MAX_ID)], db: Db) -> LaunchDetail:
     """One launch with its redacted configuration, and what was added, removed or changed since the launch
     before.
     """

@@ -15,9 +15,15 @@ _ERRORS = {
 
 
 def answers(
-    example: Any, *errors: int, csv: str | None = None, media_type: str = "application/json"
+    example: Any,
+    *errors: int,
+    csv: str | None = None,
+    more: tuple[str, ...] = (),
+    media_type: str = "application/json",
 ) -> dict[int | str, dict[str, Any]]:
     """Return FastAPI's ``responses``: the good answer with an example, and problem documents for ``errors``.
+
+    ``csv``: an example, for answers that are also given as CSV and NDJSON. ``more``: further media types.
 
     401 and 503 are possible everywhere and always added.
     """
@@ -25,6 +31,7 @@ def answers(
     if csv is not None:
         content["text/csv"] = {"example": csv, "schema": {"type": "string"}}
         content["application/x-ndjson"] = {"schema": {"type": "string"}}
+    content |= {name: {"schema": {"type": "string"}} for name in more}
     documented: dict[int | str, dict[str, Any]] = {200: {"description": "The answer", "content": content}}
     for status in sorted({*errors, 401, 503}):
         documented[status] = _problem(status)

@@ -17,6 +17,8 @@ Cursor = Annotated[
     str | None,
     Query(alias="cursor", description="`next_cursor` of the previous page; absent for the first page"),
 ]
+MAX_ID = 2**63 - 1
+"""Largest whole number that the databases hold."""
 Limit = Annotated[int, Query(alias="limit", ge=1, le=1_000, description="Most items on one page")]
 
 
@@ -35,8 +37,12 @@ def decode_cursor(cursor: str | None, kinds: tuple[type, ...]) -> list[int | str
         )
     except (binascii.Error, ValueError):
         key = None
-    if not isinstance(key, list) or [type(part) for part in key] != list(kinds):
+    if not isinstance(key, list) or [type(part) for part in key] != list(kinds) or not _fits(key):
         raise InvalidInput(
             f"cursor={cursor[:60]!r} is not one of ours; leave it out to start at the first page"
         )
     return key
+
+
+def _fits(key: list[int | str]) -> bool:
+    return all(isinstance(part, str) or abs(part) <= MAX_ID for part in key)

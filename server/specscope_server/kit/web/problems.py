@@ -13,7 +13,7 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
 from specscope_server.kit.errors import SpecscopeError
@@ -81,6 +81,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(SpecscopeError, _expected)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(DataError, _not_storable)
     app.add_exception_handler(OperationalError, _store_busy)
     app.add_exception_handler(InterfaceError, _store_busy)
     app.add_exception_handler(Exception, _unexpected)
@@ -113,6 +114,11 @@ def _http(request: Request, error: Exception) -> Response:
         405: f"{request.method[:20]} is not possible at {request.url.path[:200]}; see the Allow header",
     }.get(error.status_code, str(error.detail))
     return problem_response(request, error.status_code, title, detail, headers=error.headers)
+
+
+def _not_storable(request: Request, error: Exception) -> Response:
+    detail = "a parameter holds what no database can hold (a NUL character, a number over 64 bits)"
+    return problem_response(request, 422, "Invalid input", detail)
 
 
 def _store_busy(request: Request, error: Exception) -> Response:
