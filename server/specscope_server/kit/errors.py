@@ -1,12 +1,12 @@
 """Errors that reach the user as RFC 9457 problem documents; one shape for the whole API.
 
-    SpecscopeError              500  (base; never raised itself)
-    ├── InvalidInput            422  the caller sent something that cannot be meant
-    ├── NotFound                404  the named thing does not exist
-    ├── Unauthorized            401  a token is needed and was missing or wrong
-    ├── Forbidden               403
-    ├── TooLarge                413
-    └── Unavailable             503  the store is busy or not migrated; try again
+SpecscopeError              500  (base; never raised itself)
+├── InvalidInput            422  the caller sent something that cannot be meant
+├── NotFound                404  the named thing does not exist
+├── Unauthorized            401  a token is needed and was missing or wrong
+├── Forbidden               403
+├── TooLarge                413
+└── Unavailable             503  the store is busy or not migrated; try again
 """
 
 from __future__ import annotations
