@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import structlog
+from structlog.typing import EventDict
 
 _PLAIN_TRACES = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 """Local variables may hold secrets, so they stay out of the logs."""
@@ -55,5 +56,17 @@ def _renderers(log_format: str, out: TextIO) -> list[structlog.types.Processor]:
     if log_format == "json":
         return [structlog.processors.ExceptionRenderer(_PLAIN_TRACES), structlog.processors.JSONRenderer()]
     return [
-        structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        _without_control_characters,
+        structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback),
     ]
+
+
+def _without_control_characters(_logger: Any, _name: str, entry: EventDict) -> EventDict:
+    """Escape what would steer a terminal: paths and engine texts are untrusted (JSON escapes it anyway)."""
+    return {key: _visible(value) if isinstance(value, str) else value for key, value in entry.items()}
+
+
+def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

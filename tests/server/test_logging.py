@@ -70,3 +70,12 @@ def test_the_newest_configuration_wins_and_requests_of_clients_are_quiet() -> No
     assert first.getvalue() == ""
     assert second.getvalue().count("once") == 1
     assert "gpu1" not in second.getvalue()
+
+
+def test_untrusted_text_cannot_steer_a_terminal() -> None:
+    out = io.StringIO()
+    configure_logging("text", "info", out)
+    structlog.get_logger("ours").info("odd\x1b[2J", path="/\x1b]0;owned\x07", line="a\nb\r")
+    assert "\x1b" not in out.getvalue()
+    assert out.getvalue().count("\n") == 1
+    assert "\\x1b]0;owned\\x07" in out.getvalue()

@@ -47,7 +47,18 @@ def test_loopback_names_are_answered(lone_web: Web, host: str) -> None:
     assert lone_web.get("/healthz", headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.", "", "a:b:c"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.",
+        "",
+        "a:b:c",
+        "[::1].evil.example",
+        "localhost:1/@evil",
+    ],
+)
 def test_other_hosts_are_refused_with_the_remedy(lone_web: Web, host: str) -> None:
     answer = lone_web.get("/api/v1/servers", headers={"host": host})
     assert answer.status_code == 421
@@ -63,7 +74,15 @@ def test_allowed_hosts_are_answered(guarded: Web, sqlite_engine: Engine) -> None
 
 @pytest.mark.parametrize(
     ("header", "name"),
-    [("A.B:1", "a.b"), ("[::1]:80", "::1"), ("::1", "::1"), ("h", "h"), ("[::1", "::1"), ("", "")],
+    [
+        ("A.B:1", "a.b"),
+        ("[::1]:80", "::1"),
+        ("h", "h"),
+        ("[::1", ""),
+        ("[::1].evil", ""),
+        ("h:1/x", ""),
+        ("", ""),
+    ],
 )
 def test_host_names(header: str, name: str) -> None:
     assert host_name(header) == name

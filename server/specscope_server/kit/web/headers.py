@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from starlette.datastructures import MutableHeaders
@@ -31,6 +32,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]*)?")
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -66,19 +68,18 @@ class HostCheck:
             await self.app(scope, receive, send)
             return
         given = [value for name, value in scope["headers"] if name == b"host"]
-        host = host_name(given[0].decode("latin-1")) if len(given) == 1 else ""
+        header = given[0].decode("latin-1") if len(given) == 1 else ""
+        host = host_name(header)
         if host in self.allowed:
             await self.app(scope, receive, send)
             return
-        await _refuse(scope, send, host)
+        await _refuse(scope, send, host or header)
 
 
 def host_name(header: str) -> str:
-    """Return the name in a Host header, lower case, without port and brackets."""
-    text = header.strip().lower()
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.rpartition(":")[0] if text.count(":") == 1 else text
+    """Return the name in a Host header, lower case, without port and brackets; "" for what is no host."""
+    match = _HOST.fullmatch(header.strip().lower())
+    return (match[1] or match[2]) if match else ""
 
 
 async def _refuse(scope: Scope, send: Send, host: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, quote
 
+import structlog
 from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
@@ -14,6 +15,7 @@ from specscope_server.kit.errors import InvalidInput, TooLarge, Unauthorized
 from specscope_server.kit.web.auth import COOKIE, SESSION_SECONDS, is_same, session_cookie
 
 _MAX_FORM_BYTES = 8_192
+log = structlog.get_logger(__name__)
 
 
 def login_router(token: str | None, clock: Clock) -> APIRouter:
@@ -50,6 +52,7 @@ def local_path(target: str) -> str:
 
 
 def _refused(request: Request, target: str) -> Response:
+    log.warning("login_refused", client=request.client.host if request.client else None)
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse(f"/login?failed=1&next={quote(target, safe='')}", 303)
     raise Unauthorized("this token is not the one that the server was started with; check it and try again")
