@@ -242,6 +242,10 @@ class Sink(Protocol):
         """Return the last applied sequence and checkpoint; ``Resume()`` for a collector never seen."""
         ...
 
-    def apply(self, batch: Batch) -> None:
-        """Store the batch durably; return only when it cannot be lost. Raise when it was not stored."""
+    def apply(self, batch: Batch) -> bool:
+        """Store the batch durably; return only when it cannot be lost. Raise when it was not stored.
+
+        False when its sequence was applied before: then nothing of it was stored. A collector that never
+        sends a batch twice learns from it that another process collects under the same id.
+        """
         ...

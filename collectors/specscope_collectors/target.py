@@ -72,6 +72,7 @@ class TargetCollector:
         self._down_ms: int | None = None
         self._deferrals = 0
         self._loads_offered = True
+        self._is_shared = False
         self._told = ""
 
     async def scrape(self) -> None:
@@ -139,11 +140,14 @@ class TargetCollector:
         verdict = self._verdict(tick, before)
         after, batch = self._batch(tick, before, verdict)
         try:
-            self._sink.apply(batch)
+            is_new = self._sink.apply(batch)
         except Exception as error:
             self._tell("store", "not stored", error=repr(error)[:300])
             self._gap = True
             return None
+        if not is_new:
+            self._notice_sharing()
+            return None  # what the other process stored is where the next scrape goes on
         if verdict is not None:
             self._gap = self._gap and tick.mapped is None and self._must_ask
             if verdict.change is not Change.SAME:
@@ -197,6 +201,14 @@ class TargetCollector:
             checkpoint=checkpoint.encode(memory, known, self._codec),
         )
         return after, batch
+
+    def _notice_sharing(self) -> None:
+        """Another process stored this sequence first, so that nothing of this scrape was stored."""
+        if not self._is_shared:
+            remedy = "stop one of them; until then each stores what the other has not"
+            log.warning("another process watches this target too", target=self.target.name, remedy=remedy)
+        self._is_shared = True
+        self._info = None  # the other may have learnt of another launch since
 
     # Where it goes on
 

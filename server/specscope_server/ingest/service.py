@@ -18,8 +18,8 @@ class MeteredSink:
         """Return where the collector left off."""
         return self._writer.resume(collector_id)
 
-    def apply(self, batch: Batch) -> None:
-        """Store the batch; raise, and count a failure, when it was not stored."""
+    def apply(self, batch: Batch) -> bool:
+        """Store the batch; raise, and count a failure, when it was not stored. False: applied before."""
         counters = self._telemetry
         try:
             applied = self._writer.apply_counted(batch)
@@ -33,6 +33,7 @@ class MeteredSink:
             counters.refused.labels(str(reason)).inc(count)
         if applied.applied:
             self._count_scrapes(batch)
+        return applied.applied
 
     def _count_scrapes(self, batch: Batch) -> None:
         for record in batch.observations:

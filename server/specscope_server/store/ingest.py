@@ -75,9 +75,9 @@ class IngestWriter:
             return Resume()
         return Resume(sequence=row.sequence, checkpoint=row.checkpoint, launch_key=row.launch_key)
 
-    def apply(self, batch: Batch) -> None:
-        """Store the batch durably, as a whole; a batch applied before changes nothing."""
-        self.apply_counted(batch)
+    def apply(self, batch: Batch) -> bool:
+        """Store the batch durably, as a whole; False for a batch applied before, which changes nothing."""
+        return self.apply_counted(batch).applied
 
     def apply_counted(self, batch: Batch) -> Applied:
         """Like `apply`, and say what was stored and what was refused.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
 from tests.collectors.fetch.servers import Answering, Request, Server, always, reset, response, serving
 from tests.collectors.info.bodies import captured, restarted
 
@@ -107,18 +108,20 @@ class MemorySink:
         self._raise_when_down()
         return self.resumes.get(collector_id, Resume())
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: Batch) -> bool:
         self._raise_when_down()
         if self.is_full:
             raise StoreDownError("full")
         before = self.resume(batch.collector_id)
-        if batch.sequence > before.sequence:
+        is_new = batch.sequence > before.sequence
+        if is_new:
             self.batches.append(batch)
             self.resumes[batch.collector_id] = Resume(
                 sequence=batch.sequence, checkpoint=batch.checkpoint, launch_key=batch.launch_key
             )
         if self.loses_the_answer:
             raise StoreDownError("stored, but the answer was lost")
+        return is_new
 
     def _raise_when_down(self) -> None:
         if self.is_down:
@@ -136,6 +139,9 @@ class MemorySink:
             for each in batch.observations
             if isinstance(each, Increment) and each.metric == metric
         )
+
+    def all_increments(self, metric: str) -> list[Increment]:
+        return [each for each in self.all(Increment) if each.metric == metric]
 
     def launches(self) -> list[Launch]:
         return self.all(Launch)
@@ -186,6 +192,7 @@ class Bench:
         self._target = parse_target(server.url)
         self._options = options
         self._loop = asyncio.Runner()
+        self._clients: list[httpx.AsyncClient] = []
         self._open()
 
     def scrape(self, times: int = 1, seconds: float = 5) -> None:
@@ -198,12 +205,20 @@ class Bench:
         self._loop.run(self._client.aclose())
         self._open()
 
+    def join(self) -> TargetCollector:
+        """Start another process that watches the same; return the collector of the one before."""
+        former = self.collector
+        self._open()
+        return former
+
     def close(self) -> None:
-        self._loop.run(self._client.aclose())
+        for client in self._clients:
+            self._loop.run(client.aclose())
         self._loop.close()
 
     def _open(self) -> None:
         self._client = make_client(self._options, with_tls=False)
+        self._clients.append(self._client)
         self.collector = TargetCollector(
             self._target,
             self.sink,
