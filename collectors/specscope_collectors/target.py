@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import httpx
 import structlog
@@ -25,6 +26,7 @@ from specscope_collectors.reader import Reader
 from specscope_collectors.schedule import Due
 from specscope_collectors.sources.sglang_info import ServerInfo
 from specscope_collectors.sources.sglang_loads.levels import FIELDS
+from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements
 
 MAX_DEFERRALS = 3
@@ -88,6 +90,9 @@ class TargetCollector:
         self._notice_gap(tick)
         if tick.metrics.health.state in ANSWERED:
             await self._ask_further(tick, committed.known)
+        if tick.metrics.is_blank and self._is_engine(tick, committed.known):
+            tick.metrics = replace(tick.metrics, mapped=Mapped())
+            tick.plain = growth(tick, committed.memory)
         self._committed = await self._reader.in_thread(lambda: self._conclude(tick, committed))
 
     # What to ask
@@ -132,6 +137,11 @@ class TargetCollector:
         tick.loads = await self._reader.loads(already=_already(tick), labels=labels)
         self._loads_due.restart()
         self._loads_offered = tick.loads.health.state is not HealthState.DISABLED
+
+    def _is_engine(self, tick: Tick, known: Known | None) -> bool:
+        """Return whether what answers has said that it is an SGLang."""
+        said = (tick.info and tick.info.info) or self._info
+        return said is not None or (known is not None and known.identity.source == "server_info")
 
     # What it means
 

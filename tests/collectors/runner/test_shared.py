@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import structlog
 from tests.collectors.runner.engine import Bench, bench
@@ -30,7 +31,7 @@ def test_growth_is_counted_once_whoever_stores_it() -> None:
         assert b.sink.total(TOKENS) == b.engine.tokens - before
         assert len(b.sink.launches()) == 1
         spans = [(each.time_ms - each.span_ms, each.time_ms) for each in b.sink.all_increments(TOKENS)]
-        assert all(end == start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+        assert all(end == start for (_, end), (start, _) in pairwise(spans))
 
 
 def test_a_restart_that_the_other_saw_is_no_second_launch() -> None:

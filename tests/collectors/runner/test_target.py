@@ -393,14 +393,3 @@ def test_secrets_of_the_engine_never_reach_the_sink() -> None:
         assert "engine-secret" not in stored
         health: list[SourceHealth] = b.sink.all(SourceHealth)
         assert {each.state for each in health} <= {HealthState.OK, HealthState.DISABLED}
-
-
-def test_an_empty_first_answer_is_no_baseline() -> None:
-    engine = Engine(overrides={"/metrics": always(response(b""))})
-    with bench(engine) as b:
-        b.scrape()
-        assert b.sink.health().state is HealthState.PARTIAL
-        engine.overrides.clear()
-        b.scrape()
-        assert b.sink.increments() == {}
-        assert b.sink.total(TOKENS) == 0

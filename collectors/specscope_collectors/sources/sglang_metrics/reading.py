@@ -30,6 +30,8 @@ class MetricsReading:
     mapped: Mapped | None = None
     nothing_serves: bool = False
     """Certain that no server worked there when it was asked."""
+    is_blank: bool = False
+    """An exporter with nothing to say: all counters are 0 if this is an SGLang (0.4.6 before a request)."""
 
 
 def read_metrics(answer: Answer, time_ms: int, *, max_series: int, adaptive: bool = False) -> MetricsReading:
@@ -41,7 +43,8 @@ def read_metrics(answer: Answer, time_ms: int, *, max_series: int, adaptive: boo
     try:
         exposition = parse_exposition(answer.body, max_series=max_series)
     except NotAnExposition as problem:
-        return MetricsReading(_not_metrics(answer, time_ms, problem))
+        is_blank = problem.is_empty and _is_prometheus(answer)
+        return MetricsReading(_not_metrics(answer, time_ms, problem), is_blank=is_blank)
     mapped = map_exposition(exposition, adaptive=adaptive)
     if mapped.is_truncated:
         return MetricsReading(_truncated(answer, time_ms))
@@ -75,6 +78,11 @@ def _not_metrics(answer: Answer, time_ms: int, problem: NotAnExposition) -> Sour
     detail = f"{answer.url} is not SGLang's metrics: {problem.reason}"
     state = HealthState.NOT_THIS_ENGINE
     return health_of(answer, SOURCE, time_ms, state=state, detail=detail, remedy=_OTHER_REMEDY)
+
+
+def _is_prometheus(answer: Answer) -> bool:
+    """Tell an exporter that has nothing to say from a proxy that lost the body: the format's version."""
+    return answer.content_type.startswith("text/plain") and "version=" in answer.content_type
 
 
 def _truncated(answer: Answer, time_ms: int) -> SourceHealth:
