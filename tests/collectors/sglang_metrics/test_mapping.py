@@ -91,6 +91,14 @@ def test_priorities_without_a_total_are_summed() -> None:
     assert mapped.counters == {("requests.finished", ()): 10.0}
 
 
+def test_an_empty_priority_of_request_counters_is_no_total_but_the_requests_without_one() -> None:
+    """SGLang sets the label only for requests that carry a priority; the others stay under the empty one."""
+    mapped = map_body(
+        'sglang:spec_verify_calls_total{priority=""} 3600\nsglang:spec_verify_calls_total{priority="1"} 7200\n'
+    )
+    assert mapped.counters == {("spec.verify_calls", ()): 10800.0}
+
+
 def test_priorities_do_not_mix_ranks() -> None:
     mapped = map_body(
         'sglang:num_running_reqs{dp_rank="0",priority=""} 5\n'
@@ -239,10 +247,10 @@ def test_histogram_splits_are_summed_per_bucket() -> None:
     assert (state.bounds, state.buckets, state.count, state.sum) == ((1.0, 2.0), (1, 6, 1), 8, 5.5)
 
 
-def test_the_total_histogram_over_priorities_replaces_its_parts() -> None:
+def test_request_histograms_add_up_over_priorities_and_the_requests_without_one() -> None:
     mapped = map_body(histogram('priority=""') + histogram('priority="1"') + histogram('priority="2"'))
     ((_, state),) = mapped.histograms.items()
-    assert state.count == 3
+    assert state.count == 9
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from specscope_collectors.sources.sglang_metrics.parts import (
     merged,
     the_same,
     total,
+    total_of_levels,
 )
 from specscope_collectors.sources.sglang_metrics.table import DEMO_MARKER, PREFIXES, RAW_INDEX, RawName, Row
 from specscope_collectors.sources.sglang_metrics.version import version_of
@@ -140,13 +141,13 @@ class _Mapping:
             self.refuse(key, str(problem))
 
     def _store_scalar(self, row: Row, key: SeriesKey, parts: list[Part[float]]) -> None:
+        if row.kind is not Kind.LEVEL:
+            self.mapped.counters[key] = total(parts)
+            return
         try:
-            value = total(parts) if row.is_additive else the_same(parts)
+            self.mapped.levels[key] = total_of_levels(parts) if row.is_additive else the_same(parts)
         except ContradictionError as problem:
             self.refuse(key, str(problem))
-            return
-        stored = self.mapped.levels if row.kind is Kind.LEVEL else self.mapped.counters
-        stored[key] = value
 
     def _store_histogram(self, key: SeriesKey, splits: dict[LabelPairs, Part[RawHistogram]]) -> None:
         try:

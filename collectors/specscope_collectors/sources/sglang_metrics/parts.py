@@ -1,7 +1,9 @@
 """Several raw series → one canonical series: the raw ones are its parts.
 
-Parts differ in labels that are dropped. They add up, except that the total over priorities, where the engine
-gives one, replaces the per-priority parts: adding both would count everything twice.
+Parts differ in labels that are dropped. They add up, with one exception. Gauges of the scheduler give the total
+over priorities under ``priority=""`` beside the per-priority parts: the total replaces them, adding both would
+count everything twice. Counters and histograms of requests have no such total: there ``priority=""`` holds the
+requests that were sent without a priority.
 """
 
 from __future__ import annotations
@@ -30,17 +32,19 @@ class Part(Generic[Value]):
 
 
 def without_double_count(parts: Sequence[Part[Value]]) -> list[Value]:
-    """Return the values to combine: the totals over priorities if there are any, else all."""
+    """Return the gauges to combine: the totals over priorities if there are any, else all."""
     totals = [part.value for part in parts if part.priority in AGGREGATE_PRIORITIES]
     return totals or [part.value for part in parts]
 
 
 def total(parts: Sequence[Part[float]]) -> float:
     """Return the sum, exactly rounded: a sum that depends on the order of lines could seem to fall."""
-    if len(parts) == 1:
-        return parts[0].value
-    values: list[float] = without_double_count(parts)
-    return math.fsum(values)
+    return parts[0].value if len(parts) == 1 else math.fsum(part.value for part in parts)
+
+
+def total_of_levels(parts: Sequence[Part[float]]) -> float:
+    """Return the sum of gauges, of which one may be the total over priorities already."""
+    return math.fsum(without_double_count(parts))
 
 
 def the_same(parts: Sequence[Part[float]]) -> float:
@@ -55,7 +59,7 @@ def the_same(parts: Sequence[Part[float]]) -> float:
 
 def merged(parts: Sequence[Part[HistogramState]]) -> HistogramState:
     """Return the sum of histograms; raise `ContradictionError` if their bounds differ."""
-    states = without_double_count(parts)
+    states = [part.value for part in parts]
     if len(states) == 1:
         return states[0]
     bounds = states[0].bounds
