@@ -94,7 +94,8 @@ def test_priorities_without_a_total_are_summed() -> None:
 def test_an_empty_priority_of_request_counters_is_no_total_but_the_requests_without_one() -> None:
     """SGLang sets the label only for requests that carry a priority; the others stay under the empty one."""
     mapped = map_body(
-        'sglang:spec_verify_calls_total{priority=""} 3600\nsglang:spec_verify_calls_total{priority="1"} 7200\n'
+        'sglang:spec_verify_calls_total{priority=""} 3600\n'
+        'sglang:spec_verify_calls_total{priority="1"} 7200\n'
     )
     assert mapped.counters == {("spec.verify_calls", ()): 10800.0}
 

@@ -1,9 +1,9 @@
 """Several raw series → one canonical series: the raw ones are its parts.
 
-Parts differ in labels that are dropped. They add up, with one exception. Gauges of the scheduler give the total
-over priorities under ``priority=""`` beside the per-priority parts: the total replaces them, adding both would
-count everything twice. Counters and histograms of requests have no such total: there ``priority=""`` holds the
-requests that were sent without a priority.
+Parts differ in labels that are dropped. They add up, with one exception. Gauges of the scheduler give the
+total over priorities under ``priority=""`` beside the per-priority parts: the total replaces them, adding both
+would count everything twice. Counters and histograms of requests have no such total: there ``priority=""``
+holds the requests that were sent without a priority.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def total(parts: Sequence[Part[float]]) -> float:
 
 def total_of_levels(parts: Sequence[Part[float]]) -> float:
     """Return the sum of gauges, of which one may be the total over priorities already."""
-    return math.fsum(without_double_count(parts))
+    values: list[float] = without_double_count(parts)
+    return math.fsum(values)
 
 
 def the_same(parts: Sequence[Part[float]]) -> float:
