@@ -85,7 +85,8 @@ def describe(metrics: MetricsReading, info: InfoReading, loads: LoadsReading, no
         hints = missing_of(metrics.mapped, launch)
         hints.pop("speculative decoding", None)  # has a finding of its own
         findings += [_missing(subject, "cannot be seen", remedy) for subject, remedy in hints.items()]
-    findings.append(_loads(loads))
+    if launch is not None or metrics.mapped is not None:
+        findings.append(_loads(loads))
     return findings
 
 
@@ -149,8 +150,8 @@ def _seen(metrics: MetricsReading, launch: Launch | None) -> list[Finding]:
 
 def _loads(loads: LoadsReading) -> Finding:
     health = loads.health
-    if health.state is HealthState.DISABLED:
-        return _ok("current load", health.detail)
+    if health.state is HealthState.NOT_OFFERED:
+        return _ok("current load", "no /v1/loads in this version; nothing else needs it")
     if health.state is HealthState.OK:
         return _ok("current load", "offered on /v1/loads")
     return _missing("current load", health.detail, health.remedy)

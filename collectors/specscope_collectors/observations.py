@@ -146,6 +146,8 @@ class HealthState(StrEnum):
     UNAUTHORIZED = "unauthorized"
     DISABLED = "disabled"
     """The engine answers, but this endpoint is off (``/metrics`` without ``--enable-metrics`` is 404)."""
+    NOT_OFFERED = "not_offered"
+    """This engine version has no such endpoint: nothing is wrong and nothing is missing that could be had."""
     HTTP_ERROR = "http_error"
     NOT_THIS_ENGINE = "not_this_engine"
     """Answered with something else (HTML, another product's metrics, JSON of another shape)."""

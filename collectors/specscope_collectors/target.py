@@ -136,7 +136,7 @@ class TargetCollector:
         labels: Labels = {"model_name": name} if name else {}
         tick.loads = await self._reader.loads(already=_already(tick), labels=labels)
         self._loads_due.restart()
-        self._loads_offered = tick.loads.health.state is not HealthState.DISABLED
+        self._loads_offered = tick.loads.health.state is not HealthState.NOT_OFFERED
 
     def _is_engine(self, tick: Tick, known: Known | None) -> bool:
         """Return whether what answers has said that it is an SGLang."""

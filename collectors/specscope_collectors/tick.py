@@ -86,7 +86,7 @@ def health_observations(tick: Tick, known: Known | None) -> list[Observation]:
 
 def _counts(health: SourceHealth) -> bool:
     """A version that does not offer ``/v1/loads`` is not a source that is down."""
-    return not (health.source == sglang_loads.SOURCE and health.state is HealthState.DISABLED)
+    return not (health.source == sglang_loads.SOURCE and health.state is HealthState.NOT_OFFERED)
 
 
 def measurements(tick: Tick, verdict: Verdict, grown: Advance | None) -> list[Observation]:

@@ -32,8 +32,10 @@ class SourceView:
 def overall_state(sources: Sequence[SourceView], now_ms: int, stale_after_ms: int) -> Overall:
     """Return the state of a server whose sources are in these states.
 
-    Sources have their own pace, so only the newest attempt of any of them decides about staleness.
+    Sources have their own pace, so only the newest attempt of any of them decides about staleness. A source
+    that the engine's version does not offer says nothing about the server.
     """
+    sources = [source for source in sources if source.state != "not_offered"]
     if not sources:
         return Overall.UNKNOWN
     if now_ms - max(source.time_ms for source in sources) > stale_after_ms:

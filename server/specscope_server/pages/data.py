@@ -113,7 +113,7 @@ def sources_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
 
 def troubles(health: Any) -> list[Any]:
     """Return the sources that cannot be read, to be named beside the numbers."""
-    return [source for source in health.sources if source.state not in ("ok", "partial")]
+    return [source for source in health.sources if source.state not in ("ok", "partial", "not_offered")]
 
 
 def _card(session: Session, state: AppState, page: Page, name: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ SOURCE_STATES: dict[str, tuple[str, str]] = {
     "tls_error": ("bad", "TLS error"),
     "unauthorized": ("bad", "key refused"),
     "disabled": ("warn", "switched off"),
+    "not_offered": ("unknown", "not in this version"),
     "http_error": ("bad", "HTTP error"),
     "not_this_engine": ("bad", "not this engine"),
     "invalid": ("bad", "answer not readable"),

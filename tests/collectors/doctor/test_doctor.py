@@ -103,7 +103,7 @@ def test_an_old_engine_is_told_what_a_newer_one_shows(
     assert main(["--watch", server.url]) == 1
     text = said(capsys)
     assert "verify calls (exact accept length): cannot be seen → upgrade SGLang to 0.5.15 or later" in text
-    assert "not offered by this version" in text
+    assert "no /v1/loads in this version" in text
 
 
 def test_the_wrong_key_is_told_from_no_key_and_never_printed(

@@ -19,6 +19,7 @@ def views(*states: str, age_ms: int = 1_000) -> list[SourceView]:
         ([], Overall.UNKNOWN),
         (views("ok", "ok"), Overall.OK),
         (views("ok", "disabled"), Overall.PARTIAL),
+        (views("ok", "not_offered"), Overall.OK),
         (views("partial"), Overall.PARTIAL),
         (views("timeout", "unreachable"), Overall.FAILING),
         (views("ok", age_ms=30_001), Overall.STALE),

@@ -28,8 +28,8 @@ class LoadsReading:
 def read_loads(answer: Answer, time_ms: int, *, already: Collection[str], labels: Labels) -> LoadsReading:
     """Return what ``answer`` holds beside the metrics in ``already``; never raises for its content."""
     if answer.state is HealthState.DISABLED:
-        detail, remedy = "not offered by this version (SGLang 0.5.8 and later have it)", ""
-        return LoadsReading(health_of(answer, SOURCE, time_ms, detail=detail, remedy=remedy))
+        state, detail = HealthState.NOT_OFFERED, f"{answer.url} does not exist there; nothing else needs it"
+        return LoadsReading(health_of(answer, SOURCE, time_ms, state=state, detail=detail, remedy=""))
     if not answer.ok:
         return LoadsReading(health_of(answer, SOURCE, time_ms))
     try:

@@ -1,9 +1,9 @@
 """Several raw series → one canonical series: the raw ones are its parts.
 
 Parts differ in labels that are dropped. They add up, with one exception. Gauges of the scheduler give the
-total over priorities under ``priority=""`` beside the per-priority parts: the total replaces them, adding both
-would count everything twice. Counters and histograms of requests have no such total: there ``priority=""``
-holds the requests that were sent without a priority.
+total over priorities under ``priority=""`` beside the per-priority parts: the total replaces them, adding
+both would count everything twice. Counters and histograms of requests have no such total: there
+``priority=""`` holds the requests that were sent without a priority.
 """
 
 from __future__ import annotations
