@@ -5,7 +5,9 @@ Facts (SGLang): up to the 0.5.2 line no rate is printed. The 0.5.8 line prints �
 the numerator,
 so a draft that is never right prints 1/D. From 0.5.15 on it is (τ − 1)/(D − 1): strict. For versions in
 between, and
-unknown ones, the numbers decide: τ, rate and D come from the same window, so one formula must fit.
+unknown ones, the numbers decide: τ, rate and D come from the same window, so one formula must fit. A version
+told from
+the names of the metrics is a lower bound: only from 0.5.15 on does it fix the definition.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from enum import StrEnum
 import numpy as np
 
 from specscope_server.acceptance.statistics import Floats
+from specscope_server.kit.versions import is_lower_bound, version_text
 
 TOLERANCE = 0.012
 """Rates may be rounded to two decimals (±0.005) and τ as well (±0.005/D), and ranks are read at slightly
@@ -53,10 +56,10 @@ def release_of(version: str | None) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def formula_of_version(version: str | None) -> Formula:
+def formula_of_version(version: str | None, version_source: str | None = None) -> Formula:
     """Return what the version prints, as far as we have read its source."""
     release = release_of(version)
-    if release is None:
+    if release is None or (is_lower_bound(version_source) and release < (0, 5, 15)):
         return Formula.UNKNOWN
     if release <= (0, 5, 2):
         return Formula.NONE
@@ -65,32 +68,41 @@ def formula_of_version(version: str | None) -> Formula:
     return Formula.STRICT if release >= (0, 5, 15) else Formula.UNKNOWN
 
 
-def dilutes_with_prefill(version: str | None) -> bool | None:
+def dilutes_with_prefill(version: str | None, version_source: str | None = None) -> bool | None:
     """Tell whether prefill batches count as cycles of one token in τ; None = not known for this version."""
     release = release_of(version)
     if release is None or (0, 5, 2) < release < (0, 5, 8):
         return None
-    return release <= (0, 5, 2)
+    if release >= (0, 5, 8):
+        return False
+    return None if is_lower_bound(version_source) else True
 
 
-def decide(version: str | None, accept_length: Floats, rate: Floats, draft_tokens: float | None) -> Decision:
+def decide(
+    version: str | None,
+    accept_length: Floats,
+    rate: Floats,
+    draft_tokens: float | None,
+    version_source: str | None = None,
+) -> Decision:
     """Return the definition behind ``rate``.
 
     accept_length, rate: shape (samples,), pairs from the same windows, NaN = not observed. draft_tokens: D,
     None when
-    it changed or is not known.
+    it changed or is not known. version_source: who told the version, as `Launch.version_source`.
     """
-    told = formula_of_version(version)
+    told = formula_of_version(version, version_source)
+    shown = version_text(version, version_source)
     pairs = ~(np.isnan(accept_length) | np.isnan(rate))
     if draft_tokens is None or draft_tokens <= 1 or not pairs.any():
-        return _undecided_without_numbers(told, draft_tokens)
+        return _undecided_without_numbers(told, shown, draft_tokens)
     fits = _fitting(accept_length[pairs], rate[pairs], draft_tokens)
     if told in (Formula.UNKNOWN, Formula.NONE):
-        return _by_numbers(fits, version)
+        return _by_numbers(fits, shown)
     if told in fits:
-        return Decision(told, f"SGLang {version} prints {told}, and its own numbers agree")
+        return Decision(told, f"SGLang {shown} prints {told}, and its own numbers agree")
     other = f"; they would fit {fits[0]}" if fits else ""
-    reason = f"SGLang {version} prints {told}, but accept length, rate and D contradict that{other}"
+    reason = f"SGLang {shown} prints {told}, but accept length, rate and D contradict that{other}"
     return Decision(None, reason, contradicts=True)
 
 
@@ -104,11 +116,12 @@ def strict_equivalent(formula: Formula | None, rate: float, draft_tokens: float 
     return strict if -1e-9 <= strict <= 1 + 1e-9 else None
 
 
-def _undecided_without_numbers(told: Formula, draft_tokens: float | None) -> Decision:
+def _undecided_without_numbers(told: Formula, shown: str | None, draft_tokens: float | None) -> Decision:
     if told in (Formula.WITH_BONUS, Formula.STRICT) and (draft_tokens is None or draft_tokens > 1):
         return Decision(told, f"the engine version says {told}; it could not be checked against τ and D")
+    version = f"the version, {shown}," if shown else "the version"
     return Decision(
-        None, "the version does not tell the definition, and D or the numbers to decide are missing"
+        None, f"{version} does not tell the definition, and D or the numbers to decide are missing"
     )
 
 
@@ -121,12 +134,12 @@ def _fitting(accept_length: Floats, rate: Floats, draft_tokens: float) -> list[F
     return [name for name, value in expected.items() if float(np.median(np.abs(value - rate))) <= TOLERANCE]
 
 
-def _by_numbers(fits: list[Formula], version: str | None) -> Decision:
-    shown = f"SGLang {version}" if version else "the unknown engine version"
+def _by_numbers(fits: list[Formula], shown: str | None) -> Decision:
+    engine = f"SGLang {shown}" if shown else "the unknown engine version"
     if len(fits) == 1:
-        return Decision(fits[0], f"accept length, rate and D of {shown} fit {fits[0]} only")
+        return Decision(fits[0], f"accept length, rate and D of {engine} fit {fits[0]} only")
     if fits:
         return Decision(
-            None, f"accept length, rate and D of {shown} fit both definitions, so neither is chosen"
+            None, f"accept length, rate and D of {engine} fit both definitions, so neither is chosen"
         )
-    return Decision(None, f"accept length, rate and D of {shown} fit no known definition", contradicts=True)
+    return Decision(None, f"accept length, rate and D of {engine} fit no known definition", contradicts=True)

@@ -1,0 +1,18 @@
+"""How an engine's version is worded. A version told from metric names is only the oldest that fits."""
+
+from __future__ import annotations
+
+METRIC_NAMES = "metric_names"
+"""`Launch.version_source` of a version that was told from the names of the metrics."""
+
+
+def is_lower_bound(version_source: str | None) -> bool:
+    """Tell whether the version means "this one or a later one"."""
+    return version_source == METRIC_NAMES
+
+
+def version_text(version: str | None, version_source: str | None) -> str | None:
+    """Return the version as it is shown, e.g. ``0.5.8 or later (from the metric names)``; None = unknown."""
+    if version is None or not is_lower_bound(version_source):
+        return version
+    return f"{version} or later (from the metric names)"
