@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from specscope_server.acceptance.engine_rates import dilutes_with_prefill
-from specscope_server.acceptance.gather import LaunchData
+from specscope_server.acceptance.gather import GAUGES, LaunchData
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens, last_same, last_total
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS, Ratio
 from specscope_server.kit.timeparse import iso_or_none
+from specscope_server.kit.versions import version_text
 
 RAW_NAMES = {
     "spec.accept_length": "sglang:spec_accept_length",
@@ -64,9 +68,19 @@ class Context:
         times = [time for data in self.measured.launches for time in data.newest_ms.values()]
         return max(times, default=None)
 
-    def source(self, *metrics: str) -> str:
-        """Return raw metric names and engine versions."""
-        versions = {data.launch.engine_version or "of unknown version" for data in self.measured.launches}
+    def source(self, *metrics: str, live: bool = False, of: Sequence[LaunchData] = ()) -> str:
+        """Return raw metric names and the versions that wrote what is shown; of nothing shown, all versions.
+
+        ``live``: only the newest launch speaks of the present. ``of``: the launches used, where that is
+        known.
+        """
+        known = self.measured.launches
+        used = [data for data in known if all(_contributes(data, metric) for metric in metrics)]
+        behind = of or (known[-1:] if live else used or known)
+        versions = {
+            version_text(data.launch.engine_version, data.launch.version_source) or "of unknown version"
+            for data in behind
+        }
         names = ", ".join(RAW_NAMES.get(metric, metric) for metric in metrics)
         return f"{names}; SGLang {' and '.join(sorted(versions))}" if versions else names
 
@@ -85,6 +99,7 @@ class Context:
         live: bool = False,
         as_of_ms: int | None = None,
         source: str = "",
+        of: Sequence[LaunchData] = (),
     ) -> Number:
         """Return a number in the first of these states that holds: given, no data, stale, idle, ok.
 
@@ -95,7 +110,7 @@ class Context:
         shown = interval if interval is not None and value is not None else Ratio(None)
         return Number(
             value=value, unit=unit, state=state or self._state(value, live), definition=definition,
-            source=source or self.source(*metrics), n=n, n_unit=n_unit, low=shown.low, high=shown.high,
+            source=source or self.source(*metrics, live=live, of=of), n=n, n_unit=n_unit, low=shown.low, high=shown.high,
             interval_method=shown.method, as_of=iso_or_none(time_ms),
             age_seconds=None if time_ms is None else (self.now_ms - time_ms) / 1_000, note=note,
         )  # fmt: skip
@@ -258,6 +273,13 @@ def _of_counts(
     )  # fmt: skip
 
 
+def _contributes(data: LaunchData, metric: str) -> bool:
+    """Tell whether a launch's samples of a metric are in its number (gauges count while active only)."""
+    if metric in GAUGES:
+        return metric in data.newest_ms and not np.isnan(data.gauge(metric)).all()
+    return metric in data.newest_ms
+
+
 def _impossible(value: float, unit: str) -> bool:
     return value < 1 - 1e-9 if unit == "tokens/cycle" else not -1e-9 <= value <= 1 + 1e-9
 
@@ -272,7 +294,11 @@ def _worst(context: Context, value: float | None, state: NumberState | None) -> 
 def _dilution_note(context: Context) -> str:
     if context.measured.gauge_length[0] is None:
         return ""
-    diluted = {dilutes_with_prefill(data.launch.engine_version) for data in context.measured.launches}
+    diluted = {
+        dilutes_with_prefill(data.launch.engine_version, data.launch.version_source)
+        for data in context.measured.launches
+        if _contributes(data, "spec.accept_length")
+    }
     if True in diluted:
         return DILUTED
     return MAYBE_DILUTED if None in diluted else ""
