@@ -34,6 +34,7 @@ from specscope_collectors.observations import Distribution, Increment
 
 __all__ = [
     "MAX_REMEMBERED_SERIES",
+    "ROUNDING",
     "Advance",
     "CheckpointError",
     "CounterMemory",
@@ -46,7 +47,7 @@ __all__ = [
 MAX_REMEMBERED_SERIES = 200_000
 """Series remembered per target. A target whose label values never repeat would otherwise fill the memory."""
 
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """Relative fall that is rounding: engines add floats of several processes in an order that may change."""
 
 
@@ -172,7 +173,7 @@ def counter_growth(before: float, now: float) -> tuple[float, float]:
     """Return (growth, new baseline) of a counter; a fall within rounding keeps the baseline."""
     if now >= before:
         return now - before, now
-    if now >= before * (1 - _ROUNDING):
+    if now >= before * (1 - ROUNDING):
         return 0.0, before
     return now, now
 
@@ -190,7 +191,7 @@ def histogram_growth(before: HistogramState, now: HistogramState) -> HistogramSt
 
 
 def _histogram_fell(before: HistogramState, now: HistogramState) -> bool:
-    if now.count < before.count or now.sum < before.sum * (1 - _ROUNDING):
+    if now.count < before.count or now.sum < before.sum * (1 - ROUNDING):
         return True
     return any(new < old for new, old in zip(now.buckets, before.buckets, strict=True))
 
@@ -202,5 +203,5 @@ def _falls(memory: CounterMemory, counters: Mapping[SeriesKey, float]) -> tuple[
         last = memory.counters.get(key)
         if last is not None and last[0] > 0:
             compared += 1
-            fell += value < last[0] * (1 - _ROUNDING)
+            fell += value < last[0] * (1 - ROUNDING)
     return fell, compared

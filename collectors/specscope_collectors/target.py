@@ -15,11 +15,12 @@ import httpx
 import structlog
 
 from specscope_collectors import checkpoint, launches
+from specscope_collectors.alternation import DOUBTFUL, Doubt, Watch
 from specscope_collectors.clock import Clock, Monotonic, system_clock
 from specscope_collectors.config import CollectorOptions
 from specscope_collectors.health import PASSING, READ
 from specscope_collectors.identity import Change
-from specscope_collectors.increments import CheckpointError
+from specscope_collectors.increments import CheckpointError, CounterMemory
 from specscope_collectors.launches import Known, Verdict
 from specscope_collectors.observations import Batch, HealthState, Labels, Sink, Target
 from specscope_collectors.reader import Reader
@@ -27,6 +28,7 @@ from specscope_collectors.schedule import Due
 from specscope_collectors.sources.sglang_info import ServerInfo
 from specscope_collectors.sources.sglang_loads.levels import FIELDS
 from specscope_collectors.sources.sglang_metrics.mapping import Mapped
+from specscope_collectors.sources.sglang_metrics.reading import doubted
 from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements
 
 MAX_DEFERRALS = 3
@@ -66,6 +68,7 @@ class TargetCollector:
         self._info_due = Due(options.info_interval_seconds, monotonic)
         self._loads_due = Due(options.loads_interval_seconds, monotonic)
         self._codec = checkpoint.KnownCodec()
+        self._watch = Watch(monotonic)
         self._committed: Committed | None = None
         self._info: ServerInfo | None = None
         self._must_ask = True
@@ -81,14 +84,18 @@ class TargetCollector:
         """Scrape once and store the outcome."""
         if self._committed is None:
             self._committed = await self._reader.in_thread(self._resume)
-        committed = self._committed
-        if committed is None:
+        if self._committed is None:
             return
+        committed = self._committed
         tick = Tick(await self._reader.metrics(adaptive=_is_adaptive(committed.known)))
         tick.plain = await self._reader.in_thread(lambda: growth(tick, committed.memory))
         self.was_slow = tick.metrics.health.state is HealthState.TIMEOUT
         self._notice_gap(tick)
-        if tick.metrics.health.state in ANSWERED:
+        doubt = self._doubt(tick)
+        if doubt is Doubt.ANEW:
+            committed = replace(committed, memory=CounterMemory())
+            tick.plain = growth(tick, committed.memory)
+        if doubt not in DOUBTFUL and tick.metrics.health.state in ANSWERED:
             await self._ask_further(tick, committed.known)
         if tick.metrics.is_blank and self._is_engine(tick, committed.known):
             tick.metrics = replace(tick.metrics, mapped=Mapped())
@@ -108,6 +115,17 @@ class TargetCollector:
         if state in READ and self._was_off:  # --enable-metrics cannot be set without a restart
             self._must_ask = self._gap = True
         self._was_off = is_off
+
+    def _doubt(self, tick: Tick) -> Doubt:
+        """Take the values away while they may be of several processes."""
+        if tick.mapped is None:
+            return Doubt.NONE
+        doubt = self._watch.judge(tick.mapped.counters, gap=self._gap)
+        if doubt in DOUBTFUL:
+            tick.metrics, tick.plain = doubted(tick.metrics, doubt), None
+        elif doubt is not Doubt.NONE:
+            self._must_ask = self._gap = True
+        return doubt
 
     async def _ask_further(self, tick: Tick, known: Known | None) -> None:
         mapped, is_due = tick.mapped, self._info_due.now()

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collectors.runner.engine import Bench, Engine, bench
 
+from specscope_collectors.alternation import FLAPPING_SECONDS, HELD_SCRAPES
+
 TOKENS = "tokens.generated"
 STEPS = st.lists(
     st.sampled_from(
@@ -70,8 +72,9 @@ def play(b: Bench, truth: Truth, step: str) -> None:
         truth.scraped()
         b.engine.restart()
         truth.restarted()
-        b.scrape()
+        b.scrape(1 + HELD_SCRAPES)
         truth.scraped()
+        b.scrape(seconds=FLAPPING_SECONDS)  # another one so soon would be several engines taking turns
     elif step == "kill":
         b.kill()
     elif step == "store down":

@@ -7,10 +7,13 @@ from tests.collectors.fetch.servers import always, hang, response
 from tests.collectors.info.bodies import restarted
 from tests.collectors.runner.engine import Engine, bench
 
+from specscope_collectors.alternation import HELD_SCRAPES
 from specscope_collectors.observations import Event, HealthState, Increment, Level, SourceHealth
 
 NOT_FOUND = always(response(b"", "404 Not Found"))
 TOKENS, CALLS = "tokens.generated", "spec.verify_calls"
+DOUBTED = 1 + HELD_SCRAPES
+"""Scrapes until a restart that no failed scrape announced is believed."""
 
 
 def test_first_scrape_is_a_baseline_with_a_launch_and_later_ones_are_growth() -> None:
@@ -77,7 +80,7 @@ def test_a_restart_seen_by_counters_that_all_fell() -> None:
         b.engine.serve(tokens=50)
         b.scrape()
         b.engine.restart(tokens=30, verify_calls=12)
-        b.scrape()
+        b.scrape(DOUBTED)
         first, second = b.sink.launches()
         assert first.key != second.key
         assert b.sink.events() == ["launch", "restart"]
@@ -121,7 +124,7 @@ def test_a_restart_with_another_configuration_tells_what_changed() -> None:
         b.scrape()
         b.engine.restart()
         b.engine.info |= {"speculative_num_steps": 2, "speculative_num_draft_tokens": 3}
-        b.scrape()
+        b.scrape(DOUBTED)
         assert b.sink.launches()[1].reason == "restarted with another configuration"
         assert b.sink.launches()[1].speculative.num_steps == 2
         event: Event = b.sink.all(Event)[-1]
@@ -144,7 +147,7 @@ def test_counters_that_fall_in_one_certain_process_are_no_restart() -> None:
     with bench() as b:
         b.scrape()
         b.engine.tokens, b.engine.verify_calls, b.engine.requests = 5, 2, 1
-        b.scrape()
+        b.scrape(DOUBTED)
         assert len(b.sink.launches()) == 1
         assert b.sink.increments()[TOKENS].value == 5
 
@@ -156,7 +159,7 @@ def test_a_fixed_seed_without_start_up_times_still_gives_two_launches() -> None:
     with bench(engine) as b:
         b.scrape()
         engine.tokens, engine.verify_calls, engine.requests = 3, 1, 1
-        b.scrape()
+        b.scrape(DOUBTED)
         first, second = b.sink.launches()
         assert first.key != second.key
         b.scrape(3)
@@ -179,7 +182,7 @@ def test_without_server_info_the_metrics_alone_make_a_launch() -> None:
         assert len(b.sink.launches()) == 1
         assert b.paths().count("/server_info") == 1
         engine.restart(tokens=4, verify_calls=1)
-        b.scrape()
+        b.scrape(DOUBTED)
         assert b.sink.events() == ["launch", "restart"]
         assert b.sink.total(TOKENS, b.sink.launches()[1].key) == 4
         engine.overrides.clear()
@@ -379,7 +382,7 @@ def test_what_is_missing_is_said_with_its_remedy() -> None:
         assert "5 decode steps" in missing["accept length of a log window"]
         engine.info |= {"speculative_algorithm": None}
         engine.restart()
-        b.scrape()
+        b.scrape(DOUBTED)
         assert "--speculative-algorithm" in b.sink.health().missing["speculative decoding"]
 
 

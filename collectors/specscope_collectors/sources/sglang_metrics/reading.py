@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
+from specscope_collectors.alternation import Doubt
 from specscope_collectors.fetch import Answer
 from specscope_collectors.health import health_of
 from specscope_collectors.observations import HealthState, SourceHealth
@@ -19,6 +22,16 @@ SOURCE = "sglang_metrics"
 PATH = "/metrics"
 
 OFF_REMEDY = "start SGLang with --enable-metrics"
+_DOUBTS = {
+    Doubt.HELD: (
+        "counters fell although the server was not away: values wait until it is clear whether it restarted",
+        "",
+    ),
+    Doubt.SEVERAL: (
+        "counters fall again and again: several processes seem to answer here by turns, nothing is taken",
+        "watch each engine at its own address, not through a load balancer",
+    ),
+}
 _OTHER_REMEDY = "give --watch the base URL of an SGLang server (what it answers on /metrics begins 'sglang:')"
 
 
@@ -83,6 +96,14 @@ def _not_metrics(answer: Answer, time_ms: int, problem: NotAnExposition) -> Sour
 def _is_prometheus(answer: Answer) -> bool:
     """Tell an exporter that has nothing to say from a proxy that lost the body: the format's version."""
     return answer.content_type.startswith("text/plain") and "version=" in answer.content_type
+
+
+def doubted(reading: MetricsReading, doubt: Doubt) -> MetricsReading:
+    """Return ``reading`` without its values, saying why they are not taken."""
+    state = HealthState.INVALID if doubt is Doubt.SEVERAL else HealthState.PARTIAL
+    detail, remedy = _DOUBTS[doubt]
+    health = msgspec.structs.replace(reading.health, state=state, detail=detail, remedy=remedy)
+    return MetricsReading(health)
 
 
 def _truncated(answer: Answer, time_ms: int) -> SourceHealth:

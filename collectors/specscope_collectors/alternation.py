@@ -1,0 +1,83 @@
+"""Counters that fall although the server was not away: a restart, or several processes behind one address.
+
+An engine needs longer to start than the time between two good scrapes, so such a fall is doubtful. Its values
+wait for a few scrapes: if the counters keep growing, it was a restart after all and nothing is lost; if they
+fall again, several processes answer by turns (a load balancer), and growth between them means nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from specscope_collectors.clock import Monotonic
+from specscope_collectors.increments import ROUNDING, SeriesKey
+
+HELD_SCRAPES = 3
+"""Scrapes, after the one that fell, for which values wait."""
+CALM_SCRAPES = 12
+"""Scrapes without a fall after which one process is believed again."""
+FLAPPING_SECONDS = 600.0
+"""A second fall within this time is no restart."""
+LEAST_SHARE = 0.25
+"""Share of the counters that must fall together; a single odd counter is a matter of its own."""
+
+
+class Doubt(Enum):
+    """What to do with the values of a scrape."""
+
+    NONE = auto()
+    HELD = auto()
+    """Wait."""
+    RELEASED = auto()
+    """The wait is over; it may have been a restart."""
+    SEVERAL = auto()
+    """Several processes answer by turns: take nothing."""
+    ANEW = auto()
+    """They no longer do: take this as the baseline."""
+
+
+DOUBTFUL = frozenset({Doubt.HELD, Doubt.SEVERAL})
+"""No value of the scrape may be taken."""
+
+
+class Watch:
+    """Watches the counters of one target from scrape to scrape."""
+
+    def __init__(self, monotonic: Monotonic = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._last: Mapping[SeriesKey, float] = {}
+        self._fell_at: float | None = None
+        self._held = 0
+        self._calm_in = 0
+
+    def judge(self, counters: Mapping[SeriesKey, float], *, gap: bool) -> Doubt:
+        """Judge a good scrape; ``gap``: the one before it was not, so that a restart explains a fall."""
+        fell = fell_together(self._last, counters)
+        self._last = counters
+        if self._calm_in:
+            self._calm_in = CALM_SCRAPES if fell else self._calm_in - 1
+            return Doubt.SEVERAL if self._calm_in else Doubt.ANEW
+        if fell and not gap:
+            return self._doubtful()
+        if self._held:
+            self._held = 0 if gap else self._held - 1
+            return Doubt.HELD if self._held else Doubt.RELEASED
+        return Doubt.NONE
+
+    def _doubtful(self) -> Doubt:
+        now, before = self._monotonic(), self._fell_at
+        self._fell_at = now
+        if before is not None and now - before < FLAPPING_SECONDS:
+            self._held, self._calm_in = 0, CALM_SCRAPES
+            return Doubt.SEVERAL
+        self._held = HELD_SCRAPES
+        return Doubt.HELD
+
+
+def fell_together(before: Mapping[SeriesKey, float], now: Mapping[SeriesKey, float]) -> bool:
+    """Return whether at least `LEAST_SHARE` of the counters that were above 0 are lower now."""
+    pairs = [(before[key], value) for key, value in now.items() if before.get(key, 0) > 0]
+    fell = sum(value < old * (1 - ROUNDING) for old, value in pairs)
+    return fell > 0 and fell >= LEAST_SHARE * len(pairs)
