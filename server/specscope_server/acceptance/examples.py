@@ -105,6 +105,16 @@ TREND: dict[str, Any] = {
     "is_demo": False,
     "engine_version": "0.5.15",
     "rate_formula": "(τ−1)/(D−1)",
+    "rate_definitions": [
+        {
+            "formula": "(τ−1)/(D−1)",
+            "engine_version": "0.5.15",
+            "reason": "SGLang 0.5.15 prints (τ−1)/(D−1), and its own numbers agree",
+            "from": "2026-03-01T11:00:00.000Z",
+            "to": "2026-03-01T12:00:00.000Z",
+            "launch_ids": [6, 7],
+        }
+    ],
     "points": [
         {
             "time": "2026-03-01T11:00:00.000Z",
@@ -114,6 +124,8 @@ TREND: dict[str, Any] = {
             "draft_acceptance": 0.47,
             "engine_reported_rate": 0.47,
             "engine_rate_floor": None,
+            "rate_formula": "(τ−1)/(D−1)",
+            "rate_engine_version": "0.5.15",
             "num_steps": 3,
             "num_draft_tokens": 4,
             "verify_calls": 2340,

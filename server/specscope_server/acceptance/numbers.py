@@ -110,8 +110,8 @@ class Context:
         shown = interval if interval is not None and value is not None else Ratio(None)
         return Number(
             value=value, unit=unit, state=state or self._state(value, live), definition=definition,
-            source=source or self.source(*metrics, live=live, of=of), n=n, n_unit=n_unit, low=shown.low, high=shown.high,
-            interval_method=shown.method, as_of=iso_or_none(time_ms),
+            source=source or self.source(*metrics, live=live, of=of), n=n, n_unit=n_unit,
+            low=shown.low, high=shown.high, interval_method=shown.method, as_of=iso_or_none(time_ms),
             age_seconds=None if time_ms is None else (self.now_ms - time_ms) / 1_000, note=note,
         )  # fmt: skip
 

@@ -111,6 +111,10 @@ class LaunchBrief(BaseModel):
     reason: str
     engine: str
     engine_version: str | None
+    version_source: str | None = Field(
+        default=None,
+        description="`server_info`, or `metric_names` (then `engine_version` is the oldest that fits)",
+    )
     algorithm: str | None
     num_steps: int | None
     eagle_topk: int | None
@@ -163,6 +167,10 @@ class TrendPoint(BaseModel):
     draft_acceptance: float | None
     engine_reported_rate: float | None
     engine_rate_floor: float | None
+    rate_formula: str = Field(
+        default="", description="Definition of `engine_reported_rate`; empty where no rate was printed"
+    )
+    rate_engine_version: str = Field(default="", description="Version that printed it, as it is shown")
     num_steps: float | None
     num_draft_tokens: float | None
     verify_calls: float | None
@@ -181,6 +189,17 @@ class LaunchMarker(BaseModel):
     reason: str
 
 
+class RateDefinition(BaseModel):
+    """One definition that the engine's printed rate had in the window: formula and version."""
+
+    formula: str = Field(description="'τ/D', '(τ−1)/(D−1)' or 'undetermined'")
+    engine_version: str = Field(description="As it is shown, e.g. '0.5.8 or later (from the metric names)'")
+    reason: str = Field(description="Why this is the definition, or why it is undetermined")
+    from_: str = Field(alias="from", serialization_alias="from", description="Start of its first point")
+    to: str = Field(description="End of its last point; the points say where it holds in between")
+    launch_ids: list[int]
+
+
 class AcceptanceTrend(BaseModel):
     """Acceptance over time."""
 
@@ -189,7 +208,13 @@ class AcceptanceTrend(BaseModel):
     to: str
     step_seconds: float
     is_demo: bool
-    engine_version: str | None
-    rate_formula: str
+    engine_version: str | None = Field(description="Of the newest launch in the window")
+    rate_formula: str = Field(
+        description="Definition of the newest launch that printed a rate, which may be an earlier one than "
+        "that of `engine_version`; `rate_definitions` has all"
+    )
+    rate_definitions: list[RateDefinition] = Field(
+        default_factory=list, description="Every definition of a printed rate in the window, oldest first"
+    )
     points: list[TrendPoint]
     launches: list[LaunchMarker]

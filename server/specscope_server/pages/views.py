@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specscope_server.acceptance.schemas import AcceptanceSummary, Check, Counts, Verdict
+from specscope_server.acceptance.schemas import AcceptanceSummary, Check, Counts, LaunchBrief, Verdict
 from specscope_server.kit.health import Overall
+from specscope_server.kit.versions import version_text
 from specscope_server.pages.wording import MISSING, count_text
 from specscope_server.servers.schemas import ConfigChange, LaunchDiff, LaunchItem
 from specscope_server.sources.schemas import ServerSources, SourceItem
@@ -133,7 +134,7 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
 def launch_title(launch: LaunchItem) -> str:
     """Return a launch in a few words: engine, algorithm, depth."""
     parts = [
-        f"{launch.engine} {launch.engine_version or 'of unknown version'}",
+        f"{launch.engine} {_version(launch) or 'of unknown version'}",
         launch.algorithm or "no speculation",
     ]
     if launch.num_steps is not None:
@@ -147,6 +148,10 @@ def diff_rows(diff: LaunchDiff) -> list[tuple[str, str, str]]:
     """Return (key, before, after) of everything that differs from the launch before."""
     changes: list[ConfigChange] = [*diff.changed, *diff.added, *diff.removed]
     return [(change.key, _value(change.before), _value(change.after)) for change in changes]
+
+
+def _version(launch: LaunchItem | LaunchBrief) -> str | None:
+    return version_text(launch.engine_version, launch.version_source)
 
 
 def _value(value: object) -> str:
@@ -168,7 +173,7 @@ def facts_of(summary: AcceptanceSummary) -> list[tuple[str, str]]:
         if value is not None
     ]
     rows = [
-        ("Engine", f"{launch.engine} {launch.engine_version or '(version unknown)'}"),
+        ("Engine", f"{launch.engine} {_version(launch) or '(version unknown)'}"),
         ("Speculation", " · ".join([launch.algorithm or "off", *shape])),
         ("Model", launch.model or ""),
         ("Draft", launch.draft_model or ""),

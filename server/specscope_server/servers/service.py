@@ -13,6 +13,7 @@ from specscope_server.kit.errors import NotFound
 from specscope_server.kit.health import SourceView, overall_state
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
+from specscope_server.kit.versions import version_text
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
 from specscope_server.models import Launch, Server, SourceStatus
 from specscope_server.servers.schemas import (
@@ -113,7 +114,8 @@ def _diff(previous: Launch | None, launch: Launch) -> LaunchDiff:
 
 def _comparable(launch: Launch) -> dict[str, Any]:
     environment = {f"env.{key}": value for key, value in orjson.loads(launch.environment).items()}
-    return {"engine_version": launch.engine_version, **orjson.loads(launch.config), **environment}
+    version = version_text(launch.engine_version, launch.version_source)
+    return {"engine_version": version, **orjson.loads(launch.config), **environment}
 
 
 def _server_items(
