@@ -24,6 +24,9 @@ DEFAULT_FILE = "specscope.toml"
 SECRETS = ("token", "engine_api_key")
 """Fields that are never shown, never flags, and may come from a file named by ``X_FILE``."""
 
+LONGEST_DAYS = 36_500
+"""100 years: for ever, and still a time that can be reckoned with."""
+
 Names = Annotated[list[str], NoDecode]
 """Repeatable flag; a TOML array; in the environment separated by commas or spaces."""
 
@@ -43,14 +46,24 @@ class Settings(BaseSettings):
     migrate: bool = Field(
         False, description="Upgrade a PostgreSQL schema at start (a SQLite file is always upgraded at start)."
     )
-    retention_raw_days: float = Field(7, gt=0, description="Days for which every scraped sample is kept.")
-    retention_1m_days: float = Field(30, gt=0, description="Days for which 1-minute summaries are kept.")
-    retention_10m_days: float = Field(180, gt=0, description="Days for which 10-minute summaries are kept.")
-    retention_1h_days: float = Field(1095, gt=0, description="Days for which 1-hour summaries are kept.")
-    retention_requests_days: float = Field(
-        30, gt=0, description="Days for which counts of single requests are kept."
+    retention_raw_days: float = Field(
+        7, gt=0, le=LONGEST_DAYS, description="Days for which every scraped sample is kept."
     )
-    retention_events_days: float = Field(365, gt=0, description="Days for which events are kept.")
+    retention_1m_days: float = Field(
+        30, gt=0, le=LONGEST_DAYS, description="Days for which 1-minute summaries are kept."
+    )
+    retention_10m_days: float = Field(
+        180, gt=0, le=LONGEST_DAYS, description="Days for which 10-minute summaries are kept."
+    )
+    retention_1h_days: float = Field(
+        1095, gt=0, le=LONGEST_DAYS, description="Days for which 1-hour summaries are kept."
+    )
+    retention_requests_days: float = Field(
+        30, gt=0, le=LONGEST_DAYS, description="Days for which counts of single requests are kept."
+    )
+    retention_events_days: float = Field(
+        365, gt=0, le=LONGEST_DAYS, description="Days for which events are kept."
+    )
 
     # Web
     host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback needs a token.")

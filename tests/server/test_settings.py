@@ -80,6 +80,11 @@ def test_lists_come_from_repeated_flags_arrays_or_one_variable(
         ("port = 70000", "setting port: Input should be less than or equal to 65535"),
         ('log_level = "loud"', "setting log_level: Input should be 'debug'"),
         ("scrape_interval_seconds = 0", "setting scrape_interval_seconds"),
+        (
+            "retention_raw_days = inf",
+            "setting retention_raw_days: Input should be less than",
+        ),
+        ("retention_events_days = nan", "setting retention_events_days"),
     ],
 )
 def test_wrong_files_are_explained(tmp_path: Path, text: str, message: str) -> None:

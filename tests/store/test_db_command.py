@@ -6,6 +6,7 @@ import io
 import shutil
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,43 @@ def test_what_is_not_there_is_named_and_not_made(tmp_path: Path, capsys: pytest.
         assert main([*command, "--database", f"sqlite:///{missing}"]) == 1
         assert str(missing) in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_revision_back_is_written_as_the_help_says(
+    store_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["upgrade", "--database", store_url]) == 0
+    assert main(["downgrade", "-1", "--yes", "--database", store_url]) == 0
+    assert main(["current", "--database", store_url]) == 1
+    assert "none (newest is" in capsys.readouterr().out
+
+
+def test_a_database_of_a_newer_version_is_told_from_one_to_upgrade(
+    sqlite_engine: Engine, sqlite_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlite_engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    assert main(["current", "--database", sqlite_url]) == 1
+    out = capsys.readouterr().out
+    assert "9999 (unknown here" in out
+    assert "upgrade" not in out
+    assert main(["upgrade", "--database", sqlite_url]) == 1
+    assert "newer version" in capsys.readouterr().err
+
+
+def test_a_database_of_another_program_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.sqlite3"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE server (theirs)")
+    assert main(["upgrade", "--database", f"sqlite:///{other}"]) == 1
+    message = capsys.readouterr().err
+    assert "table server already exists" in message
+    assert "give Specscope a database of its own" in message
+    with closing(sqlite3.connect(other)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    assert tables == [("server",)]
 
 
 def test_wrong_usage_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 
 from specscope_server.kit.errors import InvalidInput, SpecscopeError, Unavailable
 from specscope_server.store.engine import create_store_engine, parse_url, write_transaction
@@ -136,3 +137,23 @@ def test_a_new_file_gets_its_settings_before_its_first_table(tmp_path: Path) -> 
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+def test_a_file_that_is_removed_or_replaced_while_in_use_is_not_written_on(
+    sqlite_engine: Engine, tmp_path: Path
+) -> None:
+    path = Path(sqlite_engine.url.database or "")
+    sqlite_engine.dispose()  # so that the log is in the file
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    for replacement in (None, elsewhere):
+        if replacement:
+            path.write_bytes(replacement.read_bytes())
+        with (
+            pytest.raises(OperationalError, match=r"removed or replaced while in use.*restart"),
+            write_transaction(sqlite_engine) as connection,
+        ):
+            connection.exec_driver_sql("DELETE FROM server")
+        assert path.exists() is (replacement is not None)  # an empty one is not made either
+    elsewhere.rename(path)
+    with sqlite_engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM server").scalar_one() == 0

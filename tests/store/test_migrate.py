@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from alembic import command
 from sqlalchemy import Engine, inspect
-from sqlalchemy.exc import OperationalError
 from tests.store.conftest import batch, everything, histogram, increment, launch, level
 
-from specscope_server.kit.errors import InvalidInput
+from specscope_server.kit.errors import InvalidInput, Unavailable
 from specscope_server.models import Base
 from specscope_server.store import migrate
 from specscope_server.store.ingest import IngestWriter
@@ -77,7 +76,7 @@ def test_a_failed_migration_leaves_nothing_on_sqlite(tmp_path: Path, sqlite_engi
         connection.exec_driver_sql(
             "CREATE TABLE request (other INTEGER)"
         )  # collides with the last table made
-    with pytest.raises(OperationalError, match="already exists"):
+    with pytest.raises(Unavailable, match="already exists"):
         migrate.upgrade(sqlite_engine)
     assert set(inspect(sqlite_engine).get_table_names()) <= {"alembic_version", "request"}
     assert migrate.current(sqlite_engine) is None
@@ -120,7 +119,7 @@ def test_a_migration_does_not_wait_long_for_a_lock(
 ) -> None:
     with postgres_engine.connect() as reader, reader.begin():
         reader.exec_driver_sql("SELECT count(*) FROM sample")
-        with pytest.raises(OperationalError, match="lock timeout"):
+        with pytest.raises(Unavailable, match="lock timeout"):
             migrate.downgrade(postgres_engine, "base")
     assert migrate.is_current(postgres_engine), "nothing was changed"
 

@@ -44,7 +44,7 @@ def upgrade(revision: Revision = "head", database: Database = None) -> None:
         _tell_change(engine, before)
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # else -1 is taken for a flag
 def downgrade(
     revision: Annotated[str, typer.Argument(help="A revision, '-1' (one back) or 'base' (none).")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
@@ -65,7 +65,10 @@ def current(database: Database = None) -> None:
     """Print the database's revision and size; exit status 1 when it is not the newest."""
     with _opened(database) as engine:
         revision, newest, size = migrate.current(engine), migrate.head(engine), disk_use(engine)
-    state = "newest" if revision == newest else f"newest is {newest}: run specscope db upgrade"
+        known = migrate.is_known(engine, revision)
+    behind = f"newest is {newest}: run specscope db upgrade"
+    ahead = f"unknown here, where {newest} is the newest: use the version of Specscope that wrote it"
+    state = "newest" if revision == newest else behind if known else ahead
     typer.echo(f"{revision or 'none'} ({state}), {size / 1e6:.1f} MB")
     if revision != newest:
         raise typer.Exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError
 
 from specscope_server.kit.errors import InvalidInput, Unavailable
 
@@ -97,7 +98,44 @@ def _sqlite_engine(url: URL) -> Engine:
     engine = create_engine(url)
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    _notice_removal(engine, Path(url.database or ""))
     return engine
+
+
+def _notice_removal(engine: Engine, path: Path) -> None:
+    """Refuse to go on with a file that was removed: what is written to it is lost with the last connection.
+
+    Nor with another one in its place: writers remember ids of the one that was opened.
+    """
+    made: list[tuple[int, int] | None] = []
+
+    def before_opening(*_: Any) -> None:
+        if made and _file_of(path) != made[0]:
+            raise sqlite3.OperationalError(
+                f"the file {path} was removed or replaced while in use; put it back, or restart to use "
+                "what is there now"
+            )
+
+    def opened(_connection: Any, _record: Any) -> None:
+        if not made:
+            made.append(_file_of(path))
+
+    def taken(_connection: Any, _record: Any, _proxy: Any) -> None:
+        if _file_of(path) != made[0]:
+            raise DisconnectionError(f"{path} is not the file that was opened")
+
+    event.listen(engine, "do_connect", before_opening)
+    event.listen(engine, "connect", opened)
+    event.listen(engine, "checkout", taken)
+
+
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one at the same path."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _postgresql_engine(url: URL) -> Engine:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
@@ -11,8 +13,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 
-from specscope_server.kit.errors import InvalidInput
+from specscope_server.kit.errors import InvalidInput, Unavailable
 
 _ALONE = threading.Lock()
 """Alembic keeps the migration in progress in module globals: one at a time in a process."""
@@ -41,21 +44,34 @@ def configuration(engine: Engine) -> Config:
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Apply migrations up to ``revision``. Raises InvalidInput when there is no such revision."""
-    try:
-        with _ALONE:
-            command.upgrade(configuration(engine), revision)
-    except CommandError as error:
-        raise _no_revision(revision, error) from error
+    """Apply migrations up to ``revision``. Raises InvalidInput when there is no such revision, Unavailable
+    when the database refuses; then nothing is changed.
+    """
+    with _explained(engine, revision), _ALONE:
+        command.upgrade(configuration(engine), revision)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
-    """Undo migrations down to ``revision`` (``base``: all, ``-1``: one). Data of dropped tables is lost."""
+    """Undo migrations down to ``revision`` (``base``: all, ``-1``: one). Data of dropped tables is lost.
+
+    Raises as `upgrade` does.
+    """
+    with _explained(engine, revision), _ALONE:
+        command.downgrade(configuration(engine), revision)
+
+
+@contextmanager
+def _explained(engine: Engine, revision: str) -> Iterator[None]:
     try:
-        with _ALONE:
-            command.downgrade(configuration(engine), revision)
+        yield
     except CommandError as error:
         raise _no_revision(revision, error) from error
+    except DBAPIError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise Unavailable(
+            f"the database {engine.url.render_as_string()} cannot be brought to revision {revision!r}: "
+            f"{reason}; remove the cause and try again, or give Specscope a database of its own"
+        ) from error
 
 
 def current(engine: Engine) -> str | None:
@@ -70,6 +86,12 @@ def head(engine: Engine) -> str:
     if revision is None:
         raise FileNotFoundError(f"no migrations in {migrations_path()}: the installation is incomplete")
     return revision
+
+
+def is_known(engine: Engine, revision: str | None) -> bool:
+    """Whether this version of the product knows the revision (None, no revision at all, it does)."""
+    script = ScriptDirectory.from_config(configuration(engine))
+    return revision is None or any(each.revision == revision for each in script.walk_revisions())
 
 
 def is_current(engine: Engine) -> bool:
