@@ -18,6 +18,7 @@ def missing_of(mapped: Mapped, launch: Launch | None) -> dict[str, str]:
     """Return what cannot be seen → what to do about it. Without a launch only what the metrics alone show."""
     seen = {metric for metric, _ in (*mapped.counters, *mapped.levels)}
     version = version_tuple(launch.engine_version if launch else mapped.version_from_metric_set)
+    is_guess = launch is None or launch.version_source == "metric_names"
     missing: dict[str, str] = {}
     if version is None or version >= DEVICE_TIMER_SINCE:
         if "time.forward" not in seen:
@@ -25,7 +26,7 @@ def missing_of(mapped: Mapped, launch: Launch | None) -> dict[str, str]:
                 "set SGLANG_ENABLE_METRICS_DEVICE_TIMER=1 in the server's environment"
             )
     else:
-        missing["device time of draft and verify"] = "upgrade SGLang to 0.5.8 or later"
+        missing["device time of draft and verify"] = _upgrade(DEVICE_TIMER_SINCE, "measure it", is_guess)
     if launch is not None:
         missing |= _ranks(mapped, launch, version)
         missing |= _speculation(seen, launch, version)
@@ -36,8 +37,8 @@ def _ranks(mapped: Mapped, launch: Launch, version: tuple[int, ...] | None) -> d
     reporting = reporters(mapped)
     wanted, leaders = expected_ranks(launch.parallelism), expected_reporters(launch.parallelism)
     if version is not None and version < RANKS_SINCE:
-        remedy = "upgrade SGLang to 0.5.2 or later, which labels ranks"
-        return {"single ranks": remedy} if wanted > 1 else {}
+        is_guess = launch.version_source == "metric_names"
+        return {"single ranks": _upgrade(RANKS_SINCE, "label ranks", is_guess)} if wanted > 1 else {}
     if not reporting or reporting >= wanted:
         return {}
     if reporting < leaders:
@@ -54,7 +55,9 @@ def _speculation(seen: set[str], launch: Launch, version: tuple[int, ...] | None
         }
     missing = {}
     if version is not None and version < VERIFY_CALLS_SINCE:
-        missing["verify calls (exact accept length)"] = "upgrade SGLang to 0.5.15 or later"
+        is_guess = launch.version_source == "metric_names"
+        remedy = _upgrade(VERIFY_CALLS_SINCE, "count verify calls", is_guess)
+        missing["verify calls (exact accept length)"] = remedy
     elif launch.speculative.algorithm and "spec.verify_calls" not in seen:
         missing["verify calls (exact accept length)"] = "none finished yet; send a request"
     if launch.speculative.algorithm and "spec.accept_length" not in seen:
@@ -63,6 +66,12 @@ def _speculation(seen: set[str], launch: Launch, version: tuple[int, ...] | None
             f"no window has ended yet; it takes {steps} decode steps (--decode-log-interval)"
         )
     return missing
+
+
+def _upgrade(since: tuple[int, ...], what: str, is_guess: bool) -> str:
+    """Return the remedy; a version told from metric names is the oldest that fits: it may be new enough."""
+    version = ".".join(map(str, since))
+    return f"SGLang {version} and later {what}" if is_guess else f"upgrade SGLang to {version} or later"
 
 
 def reporters(mapped: Mapped) -> int:

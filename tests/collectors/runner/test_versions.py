@@ -80,6 +80,10 @@ def test_without_server_info_the_version_is_told_by_the_metrics(case: Captured) 
         [launch] = b.sink.launches()
         assert launch.version_source == "metric_names"
         assert case.info["version"].startswith(launch.engine_version)
+        hints = b.sink.health().missing
+        assert not [hint for hint in hints.values() if "upgrade" in hint]  # it may be new enough already
+        is_old = case.missing.get(CALLS) == "0.5.15"
+        assert hints.get(CALLS) == ("SGLang 0.5.15 and later count verify calls" if is_old else None)
 
 
 def test_two_data_parallel_ranks_both_report() -> None:
