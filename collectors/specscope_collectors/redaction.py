@@ -46,6 +46,8 @@ def _collect(value: Any, found: set[str], depth: int) -> None:
     if depth > MAX_DEPTH:
         return
     if isinstance(value, dict):
+        if _is_entry(value):
+            found.update(_strings(value["value"], depth))
         for key, item in value.items():
             if is_secret_name(str(key), item):
                 found.update(_strings(item, depth))
@@ -65,7 +67,7 @@ def _replace(value: Any, secrets: tuple[str, ...], depth: int) -> Any:
     if isinstance(value, dict):
         return {
             _clean(str(key), secrets): REDACTED
-            if is_secret_name(str(key), item)
+            if is_secret_name(str(key), item) or (key == "value" and _is_entry(value))
             else _replace(item, secrets, depth + 1)
             for key, item in value.items()
         }
@@ -110,7 +112,15 @@ def _after_flags(items: list[Any] | tuple[Any, ...]) -> set[str]:
     return {str(items[at]) for at in _flag_positions(items)}
 
 
+def _is_entry(value: dict[Any, Any]) -> bool:
+    """``{"name": "HF_TOKEN", "value": "X"}``, as Kubernetes writes an environment."""
+    name = value.get("name", value.get("key"))
+    return isinstance(name, str) and "value" in value and is_secret_name(name, value["value"])
+
+
 def _flag_positions(items: list[Any] | tuple[Any, ...]) -> list[int]:
+    if len(items) == 2 and all(isinstance(item, str) for item in items) and is_secret_name(*items):
+        return [1]  # a header or a variable as a pair
     return [
         at + 1
         for at, item in enumerate(items[:-1])

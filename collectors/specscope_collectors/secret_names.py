@@ -14,7 +14,9 @@ _ALWAYS = frozenset({
 })  # fmt: skip
 _BEFORE_KEY = frozenset({
     "api", "access", "private", "secret", "admin", "auth", "master", "encryption", "encrypt", "signing",
-    "signature", "account", "watermark", "license", "ssh", "client", "service", "shared",
+    "signature", "account", "watermark", "license", "ssh", "client", "service", "shared", "openai",
+    "anthropic", "azure", "google", "gcp", "ngc", "nvidia", "wandb", "hf", "huggingface", "storage",
+    "subscription", "deploy",
 })  # fmt: skip
 _BEFORE_TOKENS = frozenset(
     {"api", "access", "auth", "admin", "bearer", "refresh", "session", "hf", "secret", "id"}
@@ -28,6 +30,10 @@ _VOCABULARY = frozenset({
 _LOCATION = frozenset({
     "path", "file", "dir", "folder", "name", "url", "uri", "header", "type", "class", "id", "length", "len",
     "size", "count", "num", "map", "mode", "interval", "ratio", "threshold",
+})  # fmt: skip
+_BEFORE_PASS = frozenset({
+    "db", "database", "user", "admin", "root", "redis", "mysql", "pg", "postgres", "smtp", "mail", "proxy",
+    "auth",
 })  # fmt: skip
 _AWS_PUBLIC = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION"})
 
@@ -47,6 +53,10 @@ def is_secret_name(name: str, value: Any = "") -> bool:
 
 
 def _is_always_secret(words: list[str]) -> bool:
+    if words[-1].endswith(("password", "passwd")) or words[-2:] == ["connection", "string"]:
+        return True  # PGPASSWORD
+    if words[-1] == "pass" and len(words) > 1:
+        return words[-2] in _BEFORE_PASS
     return not _ALWAYS.isdisjoint(words) and words[-1] not in _LOCATION
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,11 @@ def planted(secret: str, name: str, place: str) -> Any:
         "query": f"http://h/x?a=1&{name}={secret}&b=2",
         "userinfo": f"see http://user:{secret}@gpu1:30000/x",
         "bearer": f"sent Authorization: Bearer {secret.replace('!', '').replace('$', '')}",
+        "pair": {"headers": [["Accept", "text/plain"], [name, secret]]},
+        "entry": {"env": [{"name": name, "value": secret}]},
+        "json in json in text": {"extra": json.dumps({"deep": json.dumps({"deeper": {name: secret}})})},
+        "dsn": f"postgres://user:{secret}/x@{secret}@db/x",
+        "long": f"{name}={secret * 20}",
         "mentioned elsewhere": [{name: secret}, f"odd form <<{secret}>> in prose", {f"key {secret}": 1}],
     }[place]
 
@@ -59,6 +65,7 @@ def planted(secret: str, name: str, place: str) -> Any:
 PLACES = st.sampled_from([
     "named", "named list", "named dict", "flag", "flag equals", "argv", "argv equals", "environment",
     "json in text", "json in flag", "query", "userinfo", "mentioned elsewhere",
+    "pair", "entry", "json in json in text", "dsn", "long",
 ])  # fmt: skip
 
 
@@ -130,3 +137,20 @@ def test_a_real_server_info_loses_nothing_but_what_the_engine_redacted(name: str
     cleaned = redact(info)
     changed = {key for key, value in info.items() if cleaned[key] != value}
     assert changed <= {"watermark_config", "watermark_key", "watermark_key_b"}
+
+
+@pytest.mark.parametrize("name", ["OPENAI_KEY", "DB_PASS", "PGPASSWORD", "AZURE_STORAGE_CONNECTION_STRING"])
+def test_names_of_other_tools(name: str) -> None:
+    assert redact({name: "Zq9vLr4x"}) == {name: REDACTED}
+
+
+@pytest.mark.parametrize("text", ["token=a:" * 1_000, "x://a:" * 1_300, "x://" + "a:" * 3_990, 'a="' * 2_600])
+def test_hostile_text_takes_no_long(text: str) -> None:
+    started = time.perf_counter()
+    redact({"x": text})
+    assert time.perf_counter() - started < 1.0
+
+
+def test_what_is_redacted_is_left_as_it_is() -> None:
+    once = redact_text("HF_TOKEN=Zq9vLr4x --api-key Zq9vLr4y postgres://u:Zq9v/Lr@h/db")
+    assert redact_text(once) == once
