@@ -14,8 +14,16 @@ from tests.browser.conftest import Visit, Visitor
 from tests.support.product import Document, Product, is_ready, serving
 from tests.support.rig import Request, RunningRig, free_port
 
-PAGES = {"/": 1, "/acceptance": 1, "/sources": 0}
-"""Path: least number of lines that its charts draw."""
+PAGES = {
+    "/": {"accept-length", "draft-acceptance", "throughput", "load"},
+    "/acceptance": {"accept-length", "draft-acceptance", "engine-rate", "throughput"},
+    "/sources": {"source-up", "source-duration"},
+}
+"""Path: its charts. Each must draw a line, or a point, of values; lines of gaps alone do not count."""
+DRAW_SECONDS = 60.0
+DRAWN = """() => [...document.querySelectorAll("chart-panel")]
+    .filter((panel) => panel.querySelector(".scatterlayer .trace :is(path.js-line[d*=L], path.point)"))
+    .map((panel) => panel.getAttribute("name"))"""
 
 REQUESTS = [Request(f"Page {index} of the tea book", 40) for index in range(24)]
 DEMO_SERVER = "story-0.5.23 (demo)"
@@ -50,12 +58,28 @@ def demonstration(folder: Path) -> Iterator[Product]:
             process.wait(30)
 
 
+def scraped_twice(product: Product, server: str) -> bool:
+    """Return whether every source of a server has been attempted at two times."""
+    asked = {"server": server, "from": "now-1h", "to": "now", "metric": "scrape.up"}
+    listed = product.get("/sources", server=server)["servers"][0]["sources"]
+    lines = product.get("/series/query", **asked, step="1s", aggregate="none")["series"]
+    seen = [sum(value is not None for value in line["values"]) for line in lines]
+    return len(seen) >= len(listed) and min(seen, default=0) >= 2
+
+
+def drawn(visit: Visit) -> set[str]:
+    """Return the charts of a page that show values."""
+    return set(visit.evaluate(DRAWN))
+
+
 def visit_all(visitor: Visitor, product: Product, name: str, server: str) -> dict[str, Visit]:
     """Open every page, keep a picture of each, and check that its charts drew and that nothing went wrong."""
     visits = {}
-    for path, least in PAGES.items():
-        visit = visitor(product.base_url).open(f"{path}?server={server}")
-        assert visit.wait_for_charts() >= least
+    product.wait_for("two scrapes of all sources", lambda: scraped_twice(product, server))
+    for path, charts in PAGES.items():
+        visit = visitor(product.base_url).open(f"{path}?server={server}&refresh=5")
+        visit.wait_for_charts()
+        product.wait_for(f"charts of {path}", lambda v=visit, c=charts: drawn(v) == c, DRAW_SECONDS)
         visit.shoot(f"{name}-{path.strip('/') or 'overview'}")
         assert visit.problems == []
         visits[path] = visit
