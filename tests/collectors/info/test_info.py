@@ -184,3 +184,13 @@ def test_any_value_in_any_field_gives_a_launch_that_travels(junk: dict[str, Any]
     info = copy.deepcopy(captured("0.5.23")) | junk
     launch = to_launch(parse_info(json.dumps(info).encode()), key="k", time_ms=1)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(launch), type=Launch).engine == "sglang"
+
+
+def test_a_huge_configuration_loses_its_largest_values_and_not_the_launch() -> None:
+    info = VERSIONS["0.5.23"] | {f"extra{at}": ["v" * 5_000] * 20 for at in range(30)}
+    launch = launch_of(info)
+    assert len(json.dumps(launch.config)) < 500_000
+    assert launch.config["extra3"] == "[too large]"
+    assert launch.config["speculative_algorithm"] == "EAGLE3"
+    assert launch.speculative == launch_of(VERSIONS["0.5.23"]).speculative
+    assert launch_of(VERSIONS["0.5.23"] | {"k" * 8_000 + str(at): 1 for at in range(100)}).config == {}

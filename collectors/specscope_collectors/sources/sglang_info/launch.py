@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from specscope_collectors.observations import Launch, Parallelism, SpeculativeConfig
 from specscope_collectors.sources.sglang_info.body import ServerInfo
 from specscope_collectors.sources.sglang_info.environment import chosen
 from specscope_collectors.sources.sglang_info.fingerprint import live_values
 
 MAX_TEXT = 500
+MAX_CONFIG_BYTES = 400_000
+TOO_LARGE = "[too large]"
 _LARGEST = 2**31
 
 
@@ -31,9 +35,22 @@ def to_launch(info: ServerInfo, *, key: str, time_ms: int, reason: str = "first 
         speculative=speculative_of(info),
         parallelism=parallelism_of(config),
         environment=chosen(info.variables),
-        config=config,
+        config=bounded(config),
         is_demo=info.is_demo,
     )
+
+
+def bounded(config: dict[str, Any]) -> dict[str, Any]:
+    """Return ``config`` without its largest values, if need be: a launch that is too large is not stored."""
+    sizes = {name: len(msgspec.json.encode(value)) for name, value in config.items()}
+    excess = sum(sizes.values()) + sum(map(len, config)) - MAX_CONFIG_BYTES
+    kept = dict(config)
+    for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        if excess <= 0:
+            break
+        excess -= sizes[name]
+        kept[name] = TOO_LARGE
+    return kept if excess <= 0 else {}
 
 
 def speculative_of(info: ServerInfo) -> SpeculativeConfig:
