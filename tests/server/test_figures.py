@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from tests.server.client import Web
 from tests.server.seed import NOW, SERVER, T0, Feed
-from tests.support.acceptance_samples import START_MS, STEP_SECONDS, iso, point, trend
+from tests.support.acceptance_samples import START_MS, STEP_SECONDS, iso, point, rate_definition, trend
 
 from specscope_server.acceptance import figures
 from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, LaunchMarker
@@ -54,7 +54,7 @@ def history(values: dict[str, list[float | None]], **more: Any) -> SourceHistory
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES.keys())
 @pytest.mark.parametrize("draw", DRAWN)
 def test_plotly_accepts_every_figure(draw: Draw, theme: Theme) -> None:
-    for shown in (trend(), trend(is_demo=True), trend(points=[]), trend(rate_formula="undetermined")):
+    for shown in (trend(), trend(is_demo=True), trend(points=[]), trend(rate_definitions=[])):
         drawn = go.Figure(draw(shown, theme))
         assert drawn.layout.paper_bgcolor == theme.paper
 
@@ -119,7 +119,7 @@ def test_the_floor_is_drawn_beside_a_rate_of_the_old_definition_only() -> None:
     old = figures.engine_rate_figure(trend(), LIGHT)
     assert line(old, 1)[0] == 0.25
     assert "floor 1/D" in old["data"][1]["name"]
-    strict = trend([point(0, engine_rate_floor=None)], rate_formula="(τ−1)/(D−1)")
+    strict = trend([point(0, engine_rate_floor=None)])
     assert len(figures.engine_rate_figure(strict, LIGHT)["data"]) == 1
 
 
@@ -132,10 +132,41 @@ def test_the_floor_is_drawn_beside_a_rate_of_the_old_definition_only() -> None:
     ],
 )
 def test_the_engine_rate_states_its_definition(formula: str, words: str) -> None:
-    layout = figures.engine_rate_figure(trend(rate_formula=formula), LIGHT)["layout"]
+    shown = trend(rate_definitions=[rate_definition(formula)])
+    layout = figures.engine_rate_figure(shown, LIGHT)["layout"]
     assert words in layout["meta"]["definition"]
     assert "0.5.8" in layout["meta"]["definition"]
     assert layout["title"]["subtitle"]["text"]
+
+
+def test_each_definition_of_the_engine_rate_is_a_line_of_its_own() -> None:
+    newer = rate_definition("(τ−1)/(D−1)", "0.5.23<b>")
+    shown = trend(
+        [
+            point(0),
+            point(1, rate_formula=newer.formula, rate_engine_version="0.5.23<b>", engine_rate_floor=None),
+            point(2, ActivityState.GAP),
+        ],
+        rate_definitions=[rate_definition(), newer],
+    )
+    drawn = figures.engine_rate_figure(shown, LIGHT)
+    old, new, floor = (line(drawn, index) for index in range(3))
+    assert [math.isnan(value) for value in old] == [False, True, True]
+    assert [math.isnan(value) for value in new] == [True, False, True]
+    assert [math.isnan(value) for value in floor] == [False, True, True]
+    names = [trace["name"] for trace in drawn["data"]]
+    assert names[0] == "printed rate τ/D by SGLang 0.5.8"
+    assert names[1] == "printed rate (τ−1)/(D−1) by SGLang 0.5.23&lt;b&gt;"
+    assert drawn["data"][0]["line"]["dash"] != drawn["data"][1]["line"]["dash"]
+    words = drawn["layout"]["meta"]["definition"]
+    assert "Definitions differ" in words
+    assert words.index("τ/D by SGLang 0.5.8") < words.index("(τ−1)/(D−1) by SGLang 0.5.23")
+    assert len(go.Figure(drawn).data) == 3
+
+
+def test_where_no_rate_was_printed_nothing_is_called_undetermined() -> None:
+    drawn = figures.engine_rate_figure(trend(rate_definitions=[]), LIGHT)
+    assert drawn["layout"]["meta"]["definition"] == "No rate was printed in this range."
 
 
 @pytest.mark.parametrize("draw", DRAWN)

@@ -18,6 +18,7 @@ from specscope_server.acceptance.schemas import (
     LaunchMarker,
     Number,
     NumberState,
+    RateDefinition,
     TrendPoint,
     Verdict,
 )
@@ -37,15 +38,26 @@ def point(index: int, state: ActivityState = ActivityState.ACTIVE, **values: Any
     time = values.pop("time", iso(START_MS + index * STEP_SECONDS * 1000))
     seen: dict[str, Any] = {
         "accept_length": tau, "draft_acceptance": (tau - 1) / 3, "engine_reported_rate": tau / 4,
-        "engine_rate_floor": 0.25,
+        "engine_rate_floor": 0.25, "rate_formula": "τ/D", "rate_engine_version": "0.5.8",
         "num_steps": 3, "num_draft_tokens": 4, "verify_calls": 300, "generated_tokens": 300 * tau,
         "generated_tokens_per_second": 10 * tau, "requests_running": 3 + index % 3, "requests_queued": 0,
     }  # fmt: skip
     if state is ActivityState.GAP:
-        seen = dict.fromkeys(seen)
+        seen = {name: "" if name.startswith("rate_") else None for name in seen}
     if state is ActivityState.IDLE:
         seen.update(generated_tokens_per_second=0.0, requests_running=0)
     return TrendPoint(time=time, state=state, evidence=Evidence.COUNTERS, **{**seen, **values})
+
+
+def rate_definition(formula: str = "τ/D", version: str = "0.5.8", reason: str = "") -> RateDefinition:
+    """Return a definition that holds from the start on."""
+    end = iso(START_MS + 3_600_000)
+    return RateDefinition.model_validate(
+        {
+            "formula": formula, "engine_version": version, "reason": reason, "from": iso(START_MS),
+            "to": end, "launch_ids": [1],
+        }
+    )  # fmt: skip
 
 
 def trend(points: list[TrendPoint] | None = None, **values: Any) -> AcceptanceTrend:
@@ -61,7 +73,7 @@ def trend(points: list[TrendPoint] | None = None, **values: Any) -> AcceptanceTr
         "server": "gpu1:30000", "from": iso(START_MS),
         "to": iso(START_MS + len(points) * STEP_SECONDS * 1000),
         "step_seconds": STEP_SECONDS, "is_demo": False, "engine_version": "0.5.8", "rate_formula": "τ/D",
-        "points": points, "launches": [marker],
+        "rate_definitions": [rate_definition()], "points": points, "launches": [marker],
     }  # fmt: skip
     return AcceptanceTrend(**{**content, **values})
 

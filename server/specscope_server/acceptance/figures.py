@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, TrendPoint
+from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, RateDefinition, TrendPoint
 from specscope_server.kit.figures import (
     Band,
     Figure,
@@ -22,6 +22,7 @@ from specscope_server.kit.figures import (
     add_watermark,
     describe,
     epoch_ms,
+    label,
     line_trace,
     time_layout,
     times,
@@ -30,6 +31,14 @@ from specscope_server.kit.figures_theme import Theme
 
 DEFAULT_DEPTH = 5
 """Top of the accept length axis is K + 1; this K is assumed while no launch has said its own."""
+
+RATE_WORDS = {
+    "τ/D": "includes the bonus token, so that its floor is 1/D, not 0",
+    "(τ−1)/(D−1)": "drafts only, without the bonus token",
+}
+"""Formula of a printed rate → what to know about it."""
+RATE_DASHES = ("dash", "dashdot", "longdash", "longdashdot")
+"""One line style per definition; dots are the floor's."""
 
 ACCEPT_LENGTH = Words(
     name="accept-length",
@@ -98,20 +107,25 @@ def strict_acceptance_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
 
 
 def engine_rate_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
-    """The rate as the engine printed it, with its formula; beside a rate τ/D, its floor 1/D is drawn."""
+    """The rate as the engine printed it: a line per definition (formula and version), each with its words.
+
+    Beside a rate τ/D its floor 1/D is drawn, where that rate was printed.
+    """
     x, figure = _start(trend, theme)
-    figure["data"] = [
-        line_trace(
-            "engine-reported rate",
-            x,
-            _active(trend, "engine_reported_rate"),
-            theme.host,
-            line={"dash": "dash"},
-        )
-    ]
+    printed = _active(trend, "engine_reported_rate")
+    for index, definition in enumerate(trend.rate_definitions):
+        values = [
+            value if _is_of(point, definition) else None
+            for point, value in zip(trend.points, printed, strict=True)
+        ]
+        line = {"dash": RATE_DASHES[index % len(RATE_DASHES)]}
+        meta = {"definition": _definition_name(definition)}
+        name = label(f"printed rate {_definition_name(definition)}", 100)
+        figure["data"].append(line_trace(name, x, values, theme.host, line=line, meta=meta))
     floor = [point.engine_rate_floor for point in trend.points]
     if any(value is not None for value in floor):
-        figure["data"].append(_limit("floor 1/D: nothing accepted", x, floor, theme))
+        trace = _limit("floor 1/D: nothing accepted", x, floor, theme)
+        figure["data"].append({**trace, "meta": {"definition": "1/D, the floor of τ/D"}})
     _axis(figure, "rate as printed", [0, 1.04], ".1%", tickformat=".0%", every=0.2)
     return _finish(figure, trend, theme, replace(ENGINE_RATE, definition=_rate_definition(trend)))
 
@@ -203,15 +217,31 @@ def _tick_distance(top: float) -> float:
     return max(1.0, float(round(top / 7)))
 
 
+def _is_of(point: TrendPoint, definition: RateDefinition) -> bool:
+    return (point.rate_formula, point.rate_engine_version) == (definition.formula, definition.engine_version)
+
+
+def _definition_name(definition: RateDefinition) -> str:
+    """Return the formula and who printed it, e.g. ``τ/D by SGLang 0.5.8``; untrusted."""
+    formula = definition.formula if definition.formula in RATE_WORDS else "of undetermined formula"
+    return f"{formula} by SGLang {definition.engine_version}"
+
+
 def _rate_definition(trend: AcceptanceTrend) -> str:
-    version = f"SGLang {trend.engine_version}" if trend.engine_version else "an unknown engine version"
-    if trend.rate_formula in ("", "undetermined"):
-        return f"Undetermined: what {version} printed fits none of its known formulas."
-    extra = {
-        "τ/D": "includes the bonus token, so that its floor is 1/D, not 0",
-        "(τ−1)/(D−1)": "drafts only, without the bonus token",
-    }.get(trend.rate_formula, "")
-    return f"{trend.rate_formula} by {version}" + (f": {extra}." if extra else ".")
+    """Return what the printed rates mean, the older first."""
+    found = [_in_words(definition) for definition in trend.rate_definitions]
+    if not found:
+        return "No rate was printed in this range."
+    mixed = "Definitions differ, so do not compare across them: " if len(found) > 1 else ""
+    return f"{mixed}{'; then '.join(found)}."
+
+
+def _in_words(definition: RateDefinition) -> str:
+    extra = RATE_WORDS.get(definition.formula)
+    if extra is None:
+        reason = f": {definition.reason}" if definition.reason else ""
+        return f"Undetermined for SGLang {definition.engine_version}{reason}"
+    return f"{_definition_name(definition)}: {extra}"
 
 
 def _finish(figure: Figure, trend: AcceptanceTrend, theme: Theme, words: Words) -> Figure:

@@ -11,17 +11,21 @@ from specscope_server.kit.figures import Figure, decode_floats
 from specscope_server.kit.web.formats import dump_json, to_csv
 
 CSV_COLUMNS = ("line", "time", "value")
+DEFINITION = "definition"
+"""A column more where lines have definitions of their own."""
 
 
 def figure_csv(figure: Figure) -> bytes:
     """Return one row per line and point: line, UTC time, value; an empty value is a gap."""
-    return to_csv(CSV_COLUMNS, _rows(figure))
+    is_defined = any(DEFINITION in trace.get("meta", {}) for trace in figure["data"])
+    return to_csv((*CSV_COLUMNS, DEFINITION) if is_defined else CSV_COLUMNS, _rows(figure))
 
 
 def _rows(figure: Figure) -> Iterator[dict[str, Any]]:
     for trace in figure["data"]:
+        same = {"line": trace["name"], DEFINITION: trace.get("meta", {}).get(DEFINITION)}
         for time, value in zip(trace["x"], decode_floats(trace["y"]), strict=True):
-            yield {"line": trace["name"], "time": time, "value": None if math.isnan(value) else value}
+            yield {**same, "time": time, "value": None if math.isnan(value) else value}
 
 
 _PAGE = """<!doctype html>
