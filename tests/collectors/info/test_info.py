@@ -193,4 +193,4 @@ def test_a_huge_configuration_loses_its_largest_values_and_not_the_launch() -> N
     assert launch.config["extra3"] == "[too large]"
     assert launch.config["speculative_algorithm"] == "EAGLE3"
     assert launch.speculative == launch_of(VERSIONS["0.5.23"]).speculative
-    assert launch_of(VERSIONS["0.5.23"] | {"k" * 8_000 + str(at): 1 for at in range(100)}).config == {}
+    assert launch_of(VERSIONS["0.5.23"] | {"k" * 7_000 + str(at): 1 for at in range(100)}).config == {}
