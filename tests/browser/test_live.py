@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,9 +68,9 @@ def scraped_twice(product: Product, server: str) -> bool:
     return len(seen) >= len(listed) and min(seen, default=0) >= 2
 
 
-def drawn(visit: Visit) -> set[str]:
-    """Return the charts of a page that show values."""
-    return set(visit.evaluate(DRAWN))
+def shows(visit: Visit, charts: set[str]) -> bool:
+    """Return whether just these charts of the page show values."""
+    return set(visit.evaluate(DRAWN)) == charts
 
 
 def visit_all(visitor: Visitor, product: Product, name: str, server: str) -> dict[str, Visit]:
@@ -79,7 +80,7 @@ def visit_all(visitor: Visitor, product: Product, name: str, server: str) -> dic
     for path, charts in PAGES.items():
         visit = visitor(product.base_url).open(f"{path}?server={server}&refresh=5")
         visit.wait_for_charts()
-        product.wait_for(f"charts of {path}", lambda v=visit, c=charts: drawn(v) == c, DRAW_SECONDS)
+        product.wait_for(f"charts of {path}", partial(shows, visit, charts), DRAW_SECONDS)
         visit.shoot(f"{name}-{path.strip('/') or 'overview'}")
         assert visit.problems == []
         visits[path] = visit
