@@ -248,6 +248,12 @@ def requests_now(context: Context, metric: str) -> Number:
     return context.number(value, "requests", definition, (metric,), live=True)
 
 
+def choice_notes(measured: Measured) -> list[str]:
+    """Return what a reader must know about the series that were used, as sentences."""
+    notes = dict.fromkeys(data.note for data in measured.launches if data.note)
+    return [f"{note[0].upper()}{note[1:]}." for note in notes]
+
+
 def _of_counts(
     context: Context,
     ratio: Ratio,

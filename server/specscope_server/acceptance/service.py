@@ -100,7 +100,7 @@ def _summary(context: Context, server: str, launch: Launch | None, window: Windo
             "to": to_iso(window.to_ms),
             "is_demo": False,
             "evidence": measured.evidence,
-            "evidence_note": EVIDENCE_NOTES[measured.evidence],
+            "evidence_note": " ".join([EVIDENCE_NOTES[measured.evidence], *numbers.choice_notes(measured)]),
             "accept_length": numbers.accept_length(context),
             "draft_acceptance": numbers.draft_acceptance(context),
             "engine_reported_rate": engine_rate(context),

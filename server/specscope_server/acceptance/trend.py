@@ -153,7 +153,9 @@ def _known(array: Floats, index: int) -> float | None:
 def _depth(data: LaunchData, metric: str, launched: int | None) -> Floats:
     """Return K or D per bucket: the gauge, else what was launched wherever the launch was observed."""
     seen = data.gauge(metric)
-    if not np.isnan(seen).all() or launched is None or data.launch.adaptive:
+    spread = data.extremes(metric)
+    is_one = spread is None or spread[0] == spread[1]
+    if not np.isnan(seen).all() or launched is None or data.launch.adaptive or not is_one:
         return seen
     active, idle = data.activity
     return np.where(active | idle, float(launched), np.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specscope_server.acceptance.measure import Measured
-from specscope_server.acceptance.numbers import Context
+from specscope_server.acceptance.numbers import Context, choice_notes
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
     Check,
@@ -83,8 +83,9 @@ def _ranks_check(context: Context) -> Check:
         return Check(name=name, passed=None, message="only one rank was asked for")
     if data is None or expected is None:
         return Check(name=name, passed=None, message="the engine did not say its parallel sizes")
-    message = f"{len(data.ranks)} of {expected} data-parallel ranks"
-    return Check(name=name, passed=len(data.ranks) >= expected, message=message)
+    reporting = len({rank.dp_rank for rank in data.ranks.values()})
+    message = f"{reporting} of {expected} data-parallel ranks"
+    return Check(name=name, passed=reporting >= expected, message=message)
 
 
 def _agreement_check(measured: Measured) -> Check:
@@ -179,6 +180,7 @@ def _cautions(context: Context, summary: AcceptanceSummary) -> list[str]:
         for check in summary.checks
         if check.passed is False
     ]
+    found.extend(choice_notes(context.measured))
     if len(context.measured.launches) > 1:
         count = len(context.measured.launches)
         found.append(f"This range mixes {count} launches; choose one to see it alone.")

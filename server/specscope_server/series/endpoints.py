@@ -30,8 +30,8 @@ Labels = Annotated[
 Aggregate = Annotated[
     Literal["ranks", "none", "server"],
     Query(
-        description="`ranks`: drop mirrors, combine data-parallel ranks; `none`: each series; "
-        "`server`: one line a metric"
+        description="`ranks`: drop mirrors and draft engines, combine data-parallel ranks; "
+        "`none`: each series; `server`: one line a metric"
     ),
 ]
 Stat = Annotated[

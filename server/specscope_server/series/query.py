@@ -14,8 +14,10 @@ from specscope_collectors.catalogue import CATALOGUE, Kind
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.names import did_you_mean
 from specscope_server.kit.ranks import RANK_LABELS, leaders, mirror_group
+from specscope_server.kit.targets import of_target
 from specscope_server.kit.timerange import Window
 from specscope_server.series.statistics import Floats, combine, histogram_quantile
+from specscope_server.store.lookup import names_of_launches
 from specscope_server.store.series_reader import (
     Buckets,
     DistributionBuckets,
@@ -29,8 +31,9 @@ STATS: dict[Kind, tuple[str, ...]] = {
     Kind.LEVEL: ("mean", "min", "max", "last"),
     Kind.DISTRIBUTION: ("p50", "p90", "p95", "p99", "mean", "count", "sum"),
 }
-"""What a bucket can be summarised to; the first is the default. ``rate`` = growth per second of observed
-time.
+"""What a bucket can be summarised to; the first is the default.
+
+``rate`` = growth per second of observed time.
 """
 
 
@@ -75,7 +78,9 @@ def check_stat(metric: str, stat: str | None) -> str:
 def run(
     session: Session, series: Sequence[SeriesRef], window: Window, aggregate: str, stat: str | None
 ) -> list[Line]:
-    """Return the lines for ``series`` over ``window``."""
+    """Return the lines for ``series`` over ``window``; added up is only what is of a launch's own model."""
+    if aggregate != "none":
+        series = _of_targets(session, series)
     histograms = [ref for ref in series if CATALOGUE[ref.metric].kind is Kind.DISTRIBUTION]
     others = [ref for ref in series if CATALOGUE[ref.metric].kind is not Kind.DISTRIBUTION]
     buckets = read_buckets(session, others, window) if others else {}
@@ -88,6 +93,21 @@ def run(
         else:
             lines.append(_line(group, buckets, chosen, aggregate))
     return lines
+
+
+def _of_targets(session: Session, series: Sequence[SeriesRef]) -> list[SeriesRef]:
+    """Leave out the series of a draft engine beside the target, metric by metric."""
+    names = names_of_launches(session, {ref.launch_id for ref in series if ref.launch_id is not None})
+    groups: dict[tuple[int, str], list[SeriesRef]] = {}
+    for ref in series:
+        if ref.launch_id in names:
+            groups.setdefault((ref.launch_id, ref.metric), []).append(ref)
+    kept = {
+        key
+        for (launch_id, _), group in groups.items()
+        for key in of_target([(ref.id, ref.labels) for ref in group], names[launch_id]).kept
+    }
+    return [ref for ref in series if ref.launch_id not in names or ref.id in kept]
 
 
 def _groups(series: Iterable[SeriesRef], aggregate: str) -> list[list[SeriesRef]]:

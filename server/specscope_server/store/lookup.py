@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.names import did_you_mean
+from specscope_server.kit.targets import TargetNames, target_names
 from specscope_server.models import Launch, Server
 
 
@@ -50,6 +53,18 @@ def choose_launches(
             f"this server has no launch {choice}; its launches are listed at /api/v1/servers/NAME/launches"
         )
     return [launch]
+
+
+def names_of_launches(session: Session, launch_ids: Collection[int]) -> dict[int, TargetNames]:
+    """Return launch id → the names of its models."""
+    columns = (Launch.served_model_name, Launch.model, Launch.draft_model, Launch.version_source)
+    found: dict[int, TargetNames] = {}
+    wanted = sorted(launch_ids)
+    for start in range(0, len(wanted), 500):
+        ids = wanted[start : start + 500]
+        for row in session.execute(select(Launch.id, *columns).where(Launch.id.in_(ids))):
+            found[row[0]] = target_names(*row[1:])
+    return found
 
 
 def has_successor(session: Session, launch: Launch) -> bool:
