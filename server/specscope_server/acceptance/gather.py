@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from specscope_server.acceptance.statistics import (
-    Flags,
-    Floats,
-    active_buckets,
-    mean_over,
-    sum_over,
-)
-from specscope_server.kit.ranks import leaders, rank_number
+from specscope_collectors.catalogue import CATALOGUE
+from specscope_server.acceptance.activity import late_idle, standstill
+from specscope_server.acceptance.statistics import Flags, Floats, active_buckets, sum_over
+from specscope_server.kit.ranks import homes, leaders, mirror_group, rank_number
+from specscope_server.kit.targets import of_target, target_names
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Latest, Launch
+from specscope_server.series.statistics import combine
 from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
 COUNTERS = ("spec.verify_calls", "tokens.generated", "requests.finished", "tokens.decoded")
+DISTURBANCES = ("requests.aborted", "requests.retracted")
+"""Counters of what makes derived counts uncertain."""
+PREFILL = ("tokens.prefill_computed", "tokens.prefill_cached")
 GAUGES = (
     "spec.accept_length", "spec.engine_accept_rate", "spec.num_steps", "spec.num_draft_tokens",
     "requests.running", "requests.queued", "throughput.generated",
 )  # fmt: skip
 
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One counter of one launch, summed over its label sets; arrays of shape (buckets,), NaN = not
-    observed.
-    """
+    """One counter of one launch, summed over its label sets; arrays of shape (buckets,), NaN = not seen."""
 
     value: Floats
     span_ms: NDArray[np.int64]
     """Observed time per bucket (of the label set that was observed longest)."""
+    scrapes: NDArray[np.int64]
+    """Samples per bucket (of the label set that has most)."""
 
     @property
     def total(self) -> float:
@@ -47,8 +52,9 @@ class Growth:
 
 @dataclass(slots=True)
 class RankData:
-    """Gauges of one data-parallel rank, by metric; arrays of shape (buckets,), NaN = not observed."""
+    """Gauges of one scheduler, by metric; arrays of shape (buckets,), NaN = not observed."""
 
+    dp_rank: int = 0
     mean: dict[str, Floats] = field(default_factory=dict)
     low: dict[str, Floats] = field(default_factory=dict)
     high: dict[str, Floats] = field(default_factory=dict)
@@ -56,37 +62,67 @@ class RankData:
     decoded: Floats | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class LaunchData:
     """Everything measured about one launch in the window."""
 
     launch: Launch
     buckets: int
     counters: dict[str, Growth]
-    ranks: dict[int, RankData]
+    ranks: dict[Labels, RankData]
+    """One per group of mirrors: data-parallel ranks, and what a router or an operator tells apart."""
     newest_ms: dict[str, int]
     """Metric → time of its newest sample inside the window."""
+    step_ms: int
+    note: str = ""
+    """What a reader must know about the choice of series; empty = nothing."""
+    disturbances: dict[str, float] = field(default_factory=dict)
+    """`DISTURBANCES` metric → growth in the window."""
+    prefill: list[Floats] = field(default_factory=list)
+    """Growth of the `PREFILL` counters."""
 
     @property
     def running(self) -> Floats:
         """Return requests being decoded, summed over ranks."""
         return sum_over(self._rows("requests.running"), self.buckets)
 
-    @property
+    @cached_property
     def activity(self) -> tuple[Flags, Flags]:
         """Return (active, idle) per bucket."""
         growth = sum_over([counter.value for counter in self.counters.values()], self.buckets)
-        return active_buckets(self.running, growth, "tokens.decoded" in self.counters)
+        active, idle = active_buckets(self.running, growth, "tokens.decoded" in self.counters)
+        late = self._late_idle(active | idle)
+        return active & ~late, idle | late
+
+    def _late_idle(self, observed: Flags) -> Flags:
+        decoded = self.counters.get("tokens.decoded")
+        if decoded is None:
+            return np.zeros(self.buckets, dtype=bool)
+        seen = ~np.isnan(decoded.value)
+        finished = [self.counters[name].value for name in ("requests.finished",) if name in self.counters]
+        still = standstill(decoded.value, [*finished, *self.prefill], self.total("requests.queued"))
+        running = sum_over(
+            [
+                rank.last["requests.running"]
+                for rank in self.ranks.values()
+                if "requests.running" in rank.last
+            ],
+            self.buckets,
+        )
+        return late_idle(still, observed & seen, decoded.scrapes, running, self.step_ms)
 
     def gauge(self, metric: str) -> Floats:
-        """Return the mean over ranks, each only where that rank was active (gauges freeze in idle)."""
+        """Return a gauge over ranks, each only where that rank was active (gauges freeze in idle).
+
+        As the catalogue says: the mean of ratios and lengths; a setting only where all ranks agree.
+        """
         active, _ = self.activity
         rows = [
             np.where(self._rank_active(rank, active), rank.mean[metric], np.nan)
             for rank in self.ranks.values()
             if metric in rank.mean
         ]
-        return mean_over(rows, self.buckets)
+        return combine(rows, CATALOGUE[metric].across) if rows else np.full(self.buckets, np.nan)
 
     def total(self, metric: str) -> Floats:
         """Return the sum of a gauge over ranks."""
@@ -124,60 +160,103 @@ def gather(
     whole server, so they are left out then.
     """
     ids = [launch.id for launch in launches]
-    found = find_series(session, metrics=(*COUNTERS, *GAUGES), launch_ids=ids) if ids else []
+    metrics = (*COUNTERS, *DISTURBANCES, *PREFILL, *GAUGES)
+    found = find_series(session, metrics=metrics, launch_ids=ids) if ids else []
     if rank is not None:
         found = [ref for ref in found if _is_of_rank(ref, rank)]
-    buckets = read_buckets(session, found, window) if found else {}
+    chosen = {launch.id: _of_target(launch, found) for launch in launches}
+    used = [ref for refs, _ in chosen.values() for ref in refs]
+    buckets = read_buckets(session, used, window) if used else {}
     newest = _newest(session, list(buckets), window)
-    by_launch: dict[int | None, list[SeriesRef]] = {}
-    for ref in found:
-        if ref.id in buckets:
-            by_launch.setdefault(ref.launch_id, []).append(ref)
-    return [
-        _launch_data(launch, by_launch[launch.id], buckets, newest, window)
-        for launch in launches
-        if launch.id in by_launch
-    ]
+    gathered = []
+    for launch in launches:
+        refs, note = chosen[launch.id]
+        refs = [ref for ref in refs if ref.id in buckets]
+        if any(ref.metric in (*COUNTERS, *GAUGES) for ref in refs):
+            data = _launch_data(launch, refs, buckets, newest, window)
+            data.note = note
+            gathered.append(data)
+    return gathered
+
+
+def _of_target(launch: Launch, found: Sequence[SeriesRef]) -> tuple[list[SeriesRef], str]:
+    """Return the series of the model that the launch serves, and what must be said about the choice."""
+    names = target_names(launch.served_model_name, launch.model, launch.draft_model, launch.version_source)
+    series = {ref.id: ref for ref in found if ref.launch_id == launch.id}
+    chosen = of_target([(ref.id, ref.labels) for ref in series.values()], names)
+    return [series[key] for key in chosen.kept], chosen.note
 
 
 def _is_of_rank(ref: SeriesRef, rank: int) -> bool:
-    of_scheduler = ref.metric in GAUGES or ref.metric == "tokens.decoded"
+    of_scheduler = ref.metric in (*GAUGES, *PREFILL, "tokens.decoded")
     return of_scheduler and rank_number(ref.labels, "dp_rank") == rank
 
 
 def _launch_data(
     launch: Launch, refs: list[SeriesRef], buckets: dict[int, Buckets], newest: dict[int, int], window: Window
 ) -> LaunchData:
-    data = LaunchData(launch, window.buckets, {}, {}, {})
+    data = LaunchData(launch, window.buckets, {}, {}, {}, window.step_ms)
     by_metric: dict[str, list[SeriesRef]] = {}
     for ref in refs:
         by_metric.setdefault(ref.metric, []).append(ref)
+    home = homes([mirror_group(ref.labels) for ref in refs if _is_of_scheduler(ref)])
     for metric, group in by_metric.items():
         kept = leaders((ref, ref.labels) for ref in group)
-        data.newest_ms[metric] = max(_as_of(ref, buckets, newest, window) for ref in kept)
+        growth = _growth([buckets[ref.id] for ref in kept], window.buckets)
+        if metric in DISTURBANCES:
+            data.disturbances[metric] = growth.total
+        elif metric in PREFILL:
+            data.prefill.append(growth.value)
+        else:
+            data.newest_ms[metric] = max(_as_of(ref, buckets, newest, window) for ref in kept)
         if metric in COUNTERS:
-            data.counters[metric] = _growth([buckets[ref.id] for ref in kept], window.buckets)
-        if metric in GAUGES or metric == "tokens.decoded":
-            _add_to_ranks(data, metric, kept, buckets)
+            data.counters[metric] = growth
+        if _is_of_scheduler(kept[0]):
+            _add_to_ranks(data, metric, kept, buckets, home)
     return data
+
+
+def _is_of_scheduler(ref: SeriesRef) -> bool:
+    return ref.metric in GAUGES or ref.metric == "tokens.decoded"
 
 
 def _growth(parts: list[Buckets], buckets: int) -> Growth:
     value = sum_over([np.where(part.n > 0, part.sum, np.nan) for part in parts], buckets)
-    return Growth(value, np.max([part.span_ms for part in parts], axis=0))
+    span_ms, scrapes = (
+        np.max(arrays, axis=0) for arrays in ([part.span_ms for part in parts], [part.n for part in parts])
+    )
+    return Growth(value, span_ms, scrapes)
 
 
-def _add_to_ranks(data: LaunchData, metric: str, kept: list[SeriesRef], buckets: dict[int, Buckets]) -> None:
-    for ref in kept:
-        rank = data.ranks.setdefault(rank_number(ref.labels, "dp_rank"), RankData())
+def _add_to_ranks(
+    data: LaunchData,
+    metric: str,
+    kept: list[SeriesRef],
+    buckets: dict[int, Buckets],
+    home: dict[Labels, Labels],
+) -> None:
+    # The source that tells more comes first: one that tells less of the same scheduler fills its gaps.
+    for ref in sorted(kept, key=lambda ref: -len(ref.labels)):
+        rank = data.ranks.setdefault(
+            home[mirror_group(ref.labels)], RankData(rank_number(ref.labels, "dp_rank"))
+        )
         part = buckets[ref.id]
         mean = np.where(part.n > 0, part.sum / np.maximum(part.n, 1), np.nan)
         if metric == "tokens.decoded":
             grown = np.where(part.n > 0, part.sum, np.nan)
             rank.decoded = grown if rank.decoded is None else sum_over([rank.decoded, grown], data.buckets)
-        elif metric not in rank.mean:
-            rank.mean[metric], rank.last[metric] = mean, part.last
-            rank.low[metric], rank.high[metric] = part.min, part.max
+            continue
+        for known, array in (
+            (rank.mean, mean),
+            (rank.last, part.last),
+            (rank.low, part.min),
+            (rank.high, part.max),
+        ):
+            known[metric] = _filled(known[metric], array) if metric in known else array
+
+
+def _filled(first: Floats, second: Floats) -> Floats:
+    return np.asarray(np.where(np.isnan(first), second, first))
 
 
 def _newest(session: Session, series_ids: list[int], window: Window) -> dict[int, int]:

@@ -1,10 +1,8 @@
 """Which label sets are mirrors of each other, and how many ranks report (pure).
 
 Facts: every tensor-parallel rank of one data-parallel group runs the same requests, so its series mirror
-those of
-the group's first rank; adding them up would count each token tp_size times. Each data-parallel group has
-its own
-requests: those add up. ``dp_rank`` is absent without data parallelism.
+those of the group's first rank; adding them up would count each token tp_size times. Each data-parallel group
+has its own requests: those add up. ``dp_rank`` is absent without data parallelism.
 """
 
 from __future__ import annotations
@@ -41,6 +39,23 @@ def leaders(series: Iterable[tuple[Key, Mapping[str, str]]]) -> list[Key]:
         if group not in best or place < best[group][0]:
             best[group] = (place, key)
     return [key for _, key in best.values()]
+
+
+def homes(
+    groups: Iterable[tuple[tuple[str, str], ...]],
+) -> dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Return, for each group's labels, those of the scheduler that it speaks of.
+
+    Sources of the same scheduler name more or fewer labels: a set that is part of exactly one fuller set
+    means the same scheduler.
+    """
+    distinct = {group: frozenset(group) for group in groups}
+    found = {}
+    for group, labels in distinct.items():
+        fuller = [other for other, more in distinct.items() if labels < more]
+        widest = [other for other in fuller if not any(distinct[other] < distinct[one] for one in fuller)]
+        found[group] = widest[0] if len(widest) == 1 else group
+    return found
 
 
 def reporting_ranks(label_sets: Sequence[Mapping[str, str]]) -> int:
