@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
+import httpx
+
 from specscope_collectors.observations import Target
 
 MIB = 1024 * 1024
@@ -111,11 +113,16 @@ def _split_url(url: str, text: str) -> SplitResult:
         )
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        _ = parts.port  # raises when it is no port
-    except ValueError as error:
+        if parts.port == 0:  # raises when it is no port
+            raise ValueError("nothing listens on port 0")
+        if parts.netloc:
+            _ = httpx.URL(parts._replace(path="", query="", fragment="").geturl()).host
+    except (ValueError, httpx.InvalidURL) as error:
+        shown = f"…@{text.rpartition('@')[2]}" if "@" in text else text
+        reason = "" if "@" in text else f" ({error})"
         raise TargetError(
-            f"--watch {text!r}: not a URL ({error}); write HOST:PORT or http://HOST:PORT"
-        ) from error
+            f"--watch {shown!r}: not a URL{reason}; write HOST:PORT or http://HOST:PORT"
+        ) from None
     if "@" in parts.netloc:
         shown = f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}"
         raise TargetError(

@@ -85,7 +85,7 @@ async def fetch(
             outcome = await _get(client, url, options.max_body_bytes, headers)
     except TimeoutError:
         outcome = _timed_out(url, options.scrape_timeout_seconds)
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, bodies.BodyError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError, bodies.BodyError) as error:
         outcome = _explain(error, url)
     fields = msgspec.structs.asdict(outcome)
     return Answer(url=url, duration_seconds=time.monotonic() - started, **fields)

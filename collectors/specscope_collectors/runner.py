@@ -123,13 +123,16 @@ class Runner:
         """Scrape at a steady cadence; what a slow scrape missed is left out, not made up for."""
         interval = self._options.scrape_interval_seconds
         due = time.monotonic() + first_wait_seconds
+        told = ""
         while True:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             try:
                 async with lanes.place(collector):
                     await collector.scrape()
             except Exception as error:  # a bug in one collector must not end the others
-                log.error("scrape failed", target=collector.target.name, error=repr(error))
+                if repr(error) != told:
+                    told = repr(error)
+                    log.error("scrape failed", target=collector.target.name, error=told)
             missed = max(0.0, (time.monotonic() - due) // interval)
             due += interval * (1 + missed)
 

@@ -47,6 +47,11 @@ def test_accepted(text: str, name: str, base_url: str) -> None:
         ("gpu 1:30000", "blanks"),
         ("http://gpu1/?token=secret", "base URL"),
         ("http://[::1", "not a URL"),
+        ("me:secret@gpu1:port", "not a URL"),
+        ("http://me:secret@[::1", "not a URL"),
+        ("gpu1:0", "port 0"),
+        ("http://xn--.:80", "not a URL"),
+        ("gpu\u202e1:80", "not a URL"),
     ],
 )
 def test_rejected_with_reason_and_without_the_secret(text: str, words: str) -> None:

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 
 import pytest
+import structlog
 from tests.collectors.fetch.servers import drip, flood, hang, serving
 from tests.collectors.runner.engine import Engine, MemorySink
 
 from specscope_collectors.config import CollectorOptions, parse_target
 from specscope_collectors.observations import Batch, HealthState, SourceHealth
 from specscope_collectors.runner import Runner
+from specscope_collectors.target import TargetCollector
 
 DEADLINE_SECONDS = 20.0
 FAST = CollectorOptions(scrape_interval_seconds=0.1, scrape_timeout_seconds=0.6)
@@ -132,3 +134,24 @@ def test_without_targets_it_starts_and_stops() -> None:
     runner.start()
     runner.stop()
     assert not runner.is_running
+
+
+def test_a_bug_in_a_collector_is_logged_once_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[str] = []
+
+    async def scrape(collector: TargetCollector) -> None:
+        attempts.append(collector.target.name)
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(TargetCollector, "scrape", scrape)
+    runner = Runner([parse_target("a=gpu1:1")], MemorySink(), CollectorOptions(scrape_interval_seconds=0.01))
+    with structlog.testing.capture_logs() as logs:
+        runner.start()
+        try:
+            wait_until(lambda: len(attempts) >= 5)
+            assert runner.is_running
+        finally:
+            runner.stop()
+    assert [entry["error"] for entry in logs if entry["event"] == "scrape failed"] == [
+        "RuntimeError('a bug')"
+    ]
