@@ -23,6 +23,7 @@ from specscope_server.acceptance.statistics import (
     time_weighted,
 )
 from specscope_server.kit.timerange import Window
+from specscope_server.models import Launch
 
 REQUESTS_COVER = 0.5
 """Share of the counted cycles that request records must cover before they are preferred to the counters."""
@@ -39,6 +40,11 @@ def constant_draft_tokens(data: LaunchData) -> float | None:
     if seen is None:
         return None if data.launch.num_draft_tokens is None else float(data.launch.num_draft_tokens)
     return seen[0] if seen[0] == seen[1] else None
+
+
+def is_plain(launch: Launch) -> bool:
+    """Tell whether the launch is known to decode without speculation."""
+    return launch.algorithm is None and launch.version_source == "server_info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,20 @@ class Measured:
         return Evidence.GAUGES if self.gauge_length[1] else Evidence.NONE
 
     @cached_property
+    def counted(self) -> list[LaunchData]:
+        """Return the launches that counted verify calls in the window."""
+        return [data for data in self.launches if _total(data, "spec.verify_calls")]
+
+    @cached_property
+    def uncounted(self) -> int:
+        """Return how many launches printed an accept length but counted no verify calls."""
+        others = (data for data in self.launches if not _total(data, "spec.verify_calls"))
+        return sum(not np.isnan(data.gauge("spec.accept_length")).all() for data in others)
+
+    @cached_property
     def counters(self) -> CounterCounts:
         """Return the counts behind the counters, summed over launches."""
-        calls, counted = 0.0, [data for data in self.launches if _total(data, "spec.verify_calls")]
+        calls, counted = 0.0, self.counted
         tokens: float | None = None
         requests: float | None = None
         proposed: float | None = 0.0 if counted else None
@@ -124,12 +141,20 @@ class Measured:
                 calls.append(c)
                 proposed.append(c * (depth - 1) if depth is not None else np.full(len(c), np.nan))
         size = self.window.buckets
-        return sum_over(accepted, size), sum_over(calls, size), sum_over(proposed, size)
+        known = sum_over(proposed, size)
+        for array, made in zip(calls, proposed, strict=True):
+            known[(array > 0) & np.isnan(made)] = np.nan  # another launch's drafts are not all drafts
+        return sum_over(accepted, size), sum_over(calls, size), known
 
     @cached_property
     def gauge_length(self) -> tuple[float | None, int]:
         """Return (time-weighted mean of the engine's τ over active buckets, how many)."""
-        return self._over_launches("spec.accept_length")
+        return self._over_launches("spec.accept_length", self.launches)
+
+    @cached_property
+    def counted_gauge_length(self) -> tuple[float | None, int]:
+        """Return the same over those launches only that also counted verify calls."""
+        return self._over_launches("spec.accept_length", self.counted)
 
     @cached_property
     def gauge_strict(self) -> float | None:
@@ -148,9 +173,9 @@ class Measured:
             total, weight = total + share * n, weight + n
         return total / weight if weight else None
 
-    def _over_launches(self, metric: str) -> tuple[float | None, int]:
+    def _over_launches(self, metric: str, launches: Sequence[LaunchData]) -> tuple[float | None, int]:
         total, weight = 0.0, 0
-        for data in self.launches:
+        for data in launches:
             value, n = time_weighted(data.gauge(metric), data.activity[0])
             if value is not None:
                 total, weight = total + value * n, weight + n
@@ -179,7 +204,7 @@ class Measured:
         grown, span_ms = 0.0, 0
         for data in self.launches:
             counter: Growth | None = data.counters.get(metric)
-            if counter is not None:
+            if counter is not None and not (metric == "spec.verify_calls" and is_plain(data.launch)):
                 active = data.activity[0]
                 grown += float(np.nansum(counter.value[active]))
                 span_ms += int(counter.span_ms[active].sum())
@@ -222,6 +247,7 @@ def decision_for(data: LaunchData) -> Decision:
         data.gauge("spec.accept_length"),
         data.gauge("spec.engine_accept_rate"),
         constant_draft_tokens(data),
+        data.launch.version_source,
     )
 
 

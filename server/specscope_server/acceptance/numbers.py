@@ -136,9 +136,11 @@ def accept_length(context: Context) -> Number:
             "makes a request's first token"
         )
         metrics = ("tokens.generated", "requests.finished", "spec.verify_calls")
-        return _of_counts(
+        number = _of_counts(
             context, measured.counter_length, measured.counters.calls, "tokens/cycle", definition, metrics
         )
+        number.note = number.note or _uncounted_note(measured)
+        return number
     value, n = measured.gauge_length
     definition = "mean of the engine's own window means of τ, weighted by time, over active stretches only"
     state = NumberState.FEW if value is not None and n < MIN_WINDOWS else None
@@ -167,6 +169,7 @@ def draft_acceptance(context: Context) -> Number:
             number.note = (
                 "D changed inside a launch or is not known, so the proposed drafts cannot be counted"
             )
+        number.note = number.note or _uncounted_note(measured)
         return number
     definition = "(τ − 1) / (D − 1) of the engine's own window means, over active stretches only"
     value, n = measured.gauge_strict, measured.gauge_length[1]
@@ -295,6 +298,15 @@ def _worst(context: Context, value: float | None, state: NumberState | None) -> 
     if state is NumberState.FEW and value is not None and context.is_stale:
         return NumberState.STALE
     return state
+
+
+def _uncounted_note(measured: Measured) -> str:
+    if not measured.uncounted:
+        return ""
+    return (
+        f"only of the launches that count verify calls: {measured.uncounted} of {len(measured.launches)} "
+        "launches in this range printed an accept length but no counts"
+    )
 
 
 def _dilution_note(context: Context) -> str:

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import numbers
 from specscope_server.acceptance.engine_rates import Formula, strict_equivalent
-from specscope_server.acceptance.gather import gather
+from specscope_server.acceptance.gather import LaunchData, gather
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens
 from specscope_server.acceptance.numbers import Context
 from specscope_server.acceptance.requests import histograms_agree, request_sums
@@ -23,6 +23,7 @@ from specscope_server.acceptance.schemas import (
 from specscope_server.acceptance.statistics import time_weighted
 from specscope_server.acceptance.trend import trend_of_window
 from specscope_server.acceptance.verdict import checks, judge
+from specscope_server.acceptance.windows import fine_window
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
@@ -60,9 +61,12 @@ def summary(
     span: TimeRange,
     rank: int | None = None,
 ) -> AcceptanceSummary:
-    """Return the summary over ``span``; raises `NotFound` for an unknown server or launch."""
+    """Return the summary over ``span`` (its step does not matter).
+
+    Raises `NotFound` for an unknown server or launch.
+    """
     row = server_by_name(session, server)
-    window = span.window()
+    window = fine_window(span.from_ms, span.to_ms, state.scrape_interval_ms)
     launches = choose_launches(session, row.id, launch, window.from_ms, window.to_ms)
     ids = [item.id for item in launches]
     # Finished requests belong to the server as a whole, not to one of its ranks.
@@ -87,7 +91,7 @@ def trend(
     rank: int | None = None,
 ) -> AcceptanceTrend:
     """Return the trend over ``span``; raises `NotFound` for an unknown server or launch."""
-    return trend_of_window(session, server, launch, span.window(), rank)
+    return trend_of_window(session, server, launch, span.window(), state.scrape_interval_ms, rank)
 
 
 def _summary(context: Context, server: str, launch: Launch | None, window: Window) -> AcceptanceSummary:
@@ -134,7 +138,8 @@ def engine_rate(context: Context) -> EngineRate:
     number = context.number(
         value, "1", definition if formula is None else f"{definition}; {formula}",
         ("spec.engine_accept_rate",),
-        state=state, n=n, n_unit="buckets", note=decision.reason,
+        state=state, n=n, n_unit="buckets", note=_rate_note(context, data, decision.reason),
+        as_of_ms=data.newest_ms.get("spec.engine_accept_rate"), of=[data],
     )  # fmt: skip
     with_bonus = formula is Formula.WITH_BONUS
     return EngineRate(
@@ -144,6 +149,13 @@ def engine_rate(context: Context) -> EngineRate:
         floor=1 / depth if with_bonus and depth else None,
         strict_equivalent=None if value is None else strict_equivalent(formula, value, depth),
     )
+
+
+def _rate_note(context: Context, data: LaunchData, reason: str) -> str:
+    """Return the reason for the definition; a launch that has printed nothing yet is not spoken for."""
+    if data is context.newest:
+        return reason
+    return f"{reason}; printed by an earlier launch: the newest one has printed no rate in this range"
 
 
 def counts(measured: Measured) -> Counts:
@@ -178,8 +190,8 @@ def counts(measured: Measured) -> Counts:
 
 def launch_brief(launch: Launch) -> LaunchBrief:
     """Return a launch in one line."""
-    same = ("id", "key", "reason", "engine", "engine_version", "algorithm", "num_steps", "eagle_topk",
-            "num_draft_tokens", "model", "draft_model", "is_demo")  # fmt: skip
+    same = ("id", "key", "reason", "engine", "engine_version", "version_source", "algorithm", "num_steps",
+            "eagle_topk", "num_draft_tokens", "model", "draft_model", "is_demo")  # fmt: skip
     return LaunchBrief(
         first_seen=to_iso(launch.first_seen_ms), last_seen=to_iso(launch.last_seen_ms),
         **{name: getattr(launch, name) for name in same},

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from sqlalchemy.orm import Session
 
-from specscope_server.acceptance.engine_rates import Formula
 from specscope_server.acceptance.gather import LaunchData, gather
-from specscope_server.acceptance.measure import Measured, constant_draft_tokens, decision_for
+from specscope_server.acceptance.measure import REQUESTS_COVER, Measured
+from specscope_server.acceptance.printed_rates import PrintedRates, described, printed_rates
 from specscope_server.acceptance.requests import RequestBucket, request_buckets
 from specscope_server.acceptance.schemas import (
     AcceptanceTrend,
@@ -18,24 +18,32 @@ from specscope_server.acceptance.schemas import (
     LaunchMarker,
     TrendPoint,
 )
-from specscope_server.acceptance.statistics import Floats, mean_over, strict_acceptance, sum_over
+from specscope_server.acceptance.statistics import Floats, mean_over, sum_over
+from specscope_server.acceptance.windows import group_any, group_mean, group_sum, refine
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
+from specscope_server.kit.versions import version_text
 from specscope_server.models import Launch
 from specscope_server.store.lookup import choose_launches, server_by_name
 
 
 def trend_of_window(
-    session: Session, server: str, choice: str | None, window: Window, rank: int | None = None
+    session: Session,
+    server: str,
+    choice: str | None,
+    window: Window,
+    scrape_interval_ms: int,
+    rank: int | None = None,
 ) -> AcceptanceTrend:
     """Return the trend over ``window``; raises `NotFound` for an unknown server or launch."""
     row = server_by_name(session, server)
     launches = choose_launches(session, row.id, choice, window.from_ms, window.to_ms)
-    data = gather(session, launches, window, rank)
+    fine, parts = refine(window, scrape_interval_ms)
+    data = gather(session, launches, fine, rank)
     ids = [launch.id for launch in launches]
     requests = request_buckets(session, row.id, ids, window) if rank is None else {}
-    measured = Measured(window, data, None)
-    decision = measured.rate_decision
+    measured = Measured(fine, data, None)
+    columns = _Columns(measured, printed_rates(data, window, parts), parts)
     return AcceptanceTrend.model_validate(
         {
             "server": server,
@@ -44,57 +52,63 @@ def trend_of_window(
             "step_seconds": window.step_ms / 1_000,
             "is_demo": any(launch.is_demo for launch in launches),
             "engine_version": launches[-1].engine_version if launches else None,
-            "rate_formula": _rate_formula(measured, decision.formula if decision else None),
-            "points": _points(measured, requests),
+            "rate_formula": _newest_formula(columns.rates),
+            "rate_definitions": described(columns.rates, window),
+            "points": _points(columns, window, requests),
             "launches": [_marker(launch) for launch in launches if launch.first_seen_ms >= window.from_ms],
         }
     )
 
 
-def _rate_formula(measured: Measured, formula: Formula | None) -> str:
-    if measured.rate_launch is None:
-        return ""
-    return formula.value if formula else "undetermined"
+def _newest_formula(rates: PrintedRates) -> str:
+    printed = np.flatnonzero(rates.which >= 0)
+    newest = rates.of(int(printed[-1])) if len(printed) else None
+    return newest.formula if newest else ""
 
 
 def _marker(launch: Launch) -> LaunchMarker:
     speculative = f"K={launch.num_steps} D={launch.num_draft_tokens}" if launch.num_draft_tokens else "launch"
-    label = f"{speculative} · {launch.engine_version}" if launch.engine_version else speculative
+    version = version_text(launch.engine_version, launch.version_source)
+    label = f"{speculative} · {version}" if version else speculative
     return LaunchMarker(
         time=to_iso(launch.first_seen_ms), launch_id=launch.id, label=label, reason=launch.reason
     )
 
 
 class _Columns:
-    """The arrays behind the points; all of shape (buckets,), NaN = not known."""
+    """The arrays behind the points; all of shape (buckets,), NaN = not known.
 
-    def __init__(self, measured: Measured) -> None:
+    Everything is decided in fine buckets and then gathered, ``parts`` of them into one point.
+    """
+
+    def __init__(self, measured: Measured, rates: PrintedRates, parts: int) -> None:
+        self.rates = rates
         size = measured.window.buckets
         launches = measured.launches
-        self.active, self.idle = measured.activity
-        self.accepted, self.calls, self.proposed = measured.counter_arrays()
-        self.length = mean_over([data.gauge("spec.accept_length") for data in launches], size)
-        self.rate = mean_over([data.gauge("spec.engine_accept_rate") for data in launches], size)
-        self.steps = mean_over(
-            [_depth(data, "spec.num_steps", data.launch.num_steps) for data in launches], size
-        )
-        self.width = mean_over(
-            [_depth(data, "spec.num_draft_tokens", data.launch.num_draft_tokens) for data in launches], size
-        )
-        self.floor = mean_over([_floor(data) for data in launches], size)
-        self.verify = _counter(launches, "spec.verify_calls", size)
-        self.generated = _counter(launches, "tokens.generated", size)
-        self.throughput = _throughput(launches, size)
-        self.running = mean_over([data.running for data in launches], size)
-        self.queued = mean_over([data.total("requests.queued") for data in launches], size)
+
+        def mean(rows: list[Floats]) -> Floats:
+            return group_mean(mean_over(rows, size), parts)
+
+        active, idle = measured.activity
+        self.active = group_any(active, parts)
+        self.idle = group_any(idle, parts) & ~self.active
+        accepted, calls, proposed = measured.counter_arrays()
+        self.accepted, self.calls = group_sum(accepted, parts), group_sum(calls, parts)
+        unknown = (calls > 0) & np.isnan(proposed)
+        self.proposed = np.where(group_any(unknown, parts), np.nan, group_sum(proposed, parts))
+        self.length = mean([data.gauge("spec.accept_length") for data in launches])
+        self.strict = mean([_gauge_strict(data) for data in launches])
+        self.steps = mean([_depth(data, "spec.num_steps", data.launch.num_steps) for data in launches])
+        self.width = mean([_width(data) for data in launches])
+        self.verify = group_sum(_counter(launches, "spec.verify_calls", size), parts)
+        self.generated = group_sum(_counter(launches, "tokens.generated", size), parts)
+        self.throughput = _throughput(launches, measured.window, parts)
+        self.running = mean([data.running for data in launches])
+        self.queued = mean([data.total("requests.queued") for data in launches])
 
 
-def _points(measured: Measured, requests: dict[int, RequestBucket]) -> list[TrendPoint]:
-    columns = _Columns(measured)
-    return [
-        _point(columns, measured.window, index, requests.get(index))
-        for index in range(measured.window.buckets)
-    ]
+def _points(columns: _Columns, window: Window, requests: dict[int, RequestBucket]) -> list[TrendPoint]:
+    return [_point(columns, window, index, requests.get(index)) for index in range(window.buckets)]
 
 
 def _point(columns: _Columns, window: Window, index: int, requests: RequestBucket | None) -> TrendPoint:
@@ -109,14 +123,17 @@ def _point(columns: _Columns, window: Window, index: int, requests: RequestBucke
         if columns.idle[index]
         else ActivityState.GAP
     )
+    printed = columns.rates.of(index) if active else None
     return TrendPoint.model_construct(
         time=to_iso(window.from_ms + index * window.step_ms),
         state=state,
         evidence=evidence,
         accept_length=length,
         draft_acceptance=strict,
-        engine_reported_rate=_known(columns.rate, index) if active else None,
-        engine_rate_floor=_known(columns.floor, index),
+        engine_reported_rate=_known(columns.rates.value, index) if printed else None,
+        engine_rate_floor=_known(columns.rates.floor, index) if printed else None,
+        rate_formula=printed.formula if printed else "",
+        rate_engine_version=printed.engine_version if printed else "",
         num_steps=_known(columns.steps, index),
         num_draft_tokens=_known(columns.width, index),
         verify_calls=_known(columns.verify, index),
@@ -131,7 +148,9 @@ def _best(
     columns: _Columns, index: int, requests: RequestBucket | None
 ) -> tuple[float | None, float | None, Evidence]:
     """Return (τ, strict acceptance, evidence) of one active bucket; impossible counts are passed over."""
-    if requests is not None:
+    if requests is not None and requests.cycles >= REQUESTS_COVER * float(
+        np.nan_to_num(columns.calls[index])
+    ):
         strict = requests.accepted / requests.proposed if requests.proposed else None
         return 1 + requests.accepted / requests.cycles, strict, Evidence.REQUEST_HISTOGRAMS
     calls, accepted, proposed = (
@@ -139,10 +158,10 @@ def _best(
     )
     if calls > 0 and accepted >= 0 and not accepted > proposed:
         return 1 + accepted / calls, accepted / proposed if proposed > 0 else None, Evidence.COUNTERS
-    length, width = float(columns.length[index]), float(columns.width[index])
-    if np.isnan(length):
+    length = _known(columns.length, index)
+    if length is None:
         return None, None, Evidence.NONE
-    return length, None if np.isnan(width) else strict_acceptance(length, width), Evidence.GAUGES
+    return length, _known(columns.strict, index), Evidence.GAUGES
 
 
 def _known(array: Floats, index: int) -> float | None:
@@ -161,26 +180,32 @@ def _depth(data: LaunchData, metric: str, launched: int | None) -> Floats:
     return np.where(active | idle, float(launched), np.nan)
 
 
-def _floor(data: LaunchData) -> Floats:
-    """Return 1/D where this launch printed a rate with the bonus token in it."""
-    depth = constant_draft_tokens(data)
-    rate = data.gauge("spec.engine_accept_rate")
-    with_bonus = depth and decision_for(data).formula is Formula.WITH_BONUS
-    return np.where(np.isnan(rate), np.nan, 1 / depth) if with_bonus and depth else np.full(len(rate), np.nan)
-
-
 def _counter(launches: Sequence[LaunchData], metric: str, size: int) -> Floats:
     return sum_over([data.counters[metric].value for data in launches if metric in data.counters], size)
 
 
-def _throughput(launches: Sequence[LaunchData], size: int) -> Floats:
+def _throughput(launches: Sequence[LaunchData], window: Window, parts: int) -> Floats:
     """Return tokens per second: live counter, else the engine's gauge."""
-    rows = []
+    tokens, seconds = [], []
     for data in launches:
         decoded = data.counters.get("tokens.decoded")
         if decoded is None:
-            rows.append(data.total("throughput.generated"))
+            rate = data.total("throughput.generated")
+            tokens.append(rate)
+            seconds.append(np.where(np.isnan(rate), np.nan, 1.0))
         else:
-            seconds = np.where(decoded.span_ms > 0, decoded.span_ms / 1_000, np.nan)
-            rows.append(decoded.value / seconds)
-    return mean_over(rows, size)
+            tokens.append(decoded.value)
+            seconds.append(np.where(decoded.span_ms > 0, decoded.span_ms / 1_000, np.nan))
+    time = group_sum(sum_over(seconds, window.buckets), parts)
+    return group_sum(sum_over(tokens, window.buckets), parts) / np.where(time > 0, time, np.nan)
+
+
+def _width(data: LaunchData) -> Floats:
+    return _depth(data, "spec.num_draft_tokens", data.launch.num_draft_tokens)
+
+
+def _gauge_strict(data: LaunchData) -> Floats:
+    """Return (τ − 1)/(D − 1) of the gauges; NaN where D is not known or the result is no share."""
+    width = _width(data)
+    strict = (data.gauge("spec.accept_length") - 1) / np.where(width > 1, width - 1, np.nan)
+    return np.where((strict >= -1e-9) & (strict <= 1 + 1e-9), strict, np.nan)

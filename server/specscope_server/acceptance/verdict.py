@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specscope_server.acceptance.measure import Measured
+from specscope_server.acceptance.measure import Measured, is_plain
 from specscope_server.acceptance.numbers import Context, choice_notes
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
@@ -90,10 +90,10 @@ def _ranks_check(context: Context) -> Check:
 
 def _agreement_check(measured: Measured) -> Check:
     name = "gauges agree with counters"
-    gauge, counter = measured.gauge_length[0], measured.counter_length.value
+    gauge, counter = measured.counted_gauge_length[0], measured.counter_length.value
     if gauge is None or counter is None:
         return Check(name=name, passed=None, message="only one of the two is present")
-    if measured.gauge_length[1] < 3 or measured.counters.calls < 200:
+    if measured.counted_gauge_length[1] < 3 or measured.counters.calls < 200:
         return Check(name=name, passed=None, message="too few cycles to compare")
     passed = abs(gauge - counter) <= AGREEMENT * abs(counter - 1) + 0.1
     return Check(name=name, passed=passed, message=f"τ {gauge:.2f} from gauges, {counter:.2f} from counters")
@@ -149,7 +149,7 @@ def _without_length(context: Context, length: Number) -> Verdict:
     if data is None:
         reason = "Nothing was read from this server in this range. The Sources page says what fails."
         return Verdict(state="unknown", headline="No data in this range", reasons=[reason])
-    if data.launch.algorithm is None and data.launch.version_source == "server_info":
+    if is_plain(data.launch):
         reason = "The server was launched without --speculative-algorithm."
         return Verdict(state="unknown", headline="Speculation is off", reasons=[reason])
     if context.measured.ends_idle:

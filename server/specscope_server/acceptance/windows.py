@@ -1,0 +1,74 @@
+"""How finely a window is read, and how what was read is gathered into the buckets that were asked for (pure).
+
+An engine's gauges freeze when it idles, so whether it was active must be decided scrape by scrape: in a
+bucket of ten minutes with one busy minute, nine frozen minutes would drown it. Hence the store is read in
+buckets finer than those shown, as finely as the length of the window allows, and only then gathered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specscope_server.acceptance.statistics import Flags, Floats
+from specscope_server.kit.timerange import Window
+
+HOUR_MS = 3_600_000
+RAW_SPAN_MS = 6 * HOUR_MS
+"""Windows up to here are read scrape by scrape, longer ones from summaries of a minute or more."""
+MAX_FINE = 10_000
+MAX_SUMMARIES = 3_000
+SUMMARY_STEPS_MS = (60_000, 600_000, HOUR_MS)
+
+
+def fine_step_ms(span_ms: int, scrape_interval_ms: int) -> int:
+    """Return the step in which a window of this length is read.
+
+    Half a scrape interval: scrapes jitter, and two of them should not share a bucket.
+    """
+    if span_ms <= RAW_SPAN_MS + 2 * SUMMARY_STEPS_MS[0]:
+        return max(1_000, scrape_interval_ms // 2, -(-span_ms // MAX_FINE))
+    for step_ms in SUMMARY_STEPS_MS:
+        if span_ms <= MAX_SUMMARIES * step_ms:
+            return step_ms
+    return -(-span_ms // (MAX_SUMMARIES * HOUR_MS)) * HOUR_MS
+
+
+def fine_window(from_ms: int, to_ms: int, scrape_interval_ms: int) -> Window:
+    """Return the window for one answer over [from, to); ``from`` moves back by less than a step."""
+    step_ms = fine_step_ms(to_ms - from_ms, scrape_interval_ms)
+    return Window(from_ms - from_ms % step_ms, to_ms, step_ms)
+
+
+def refine(window: Window, scrape_interval_ms: int) -> tuple[Window, int]:
+    """Return (the same window in finer buckets, how many of them make one)."""
+    wanted_ms = fine_step_ms(window.to_ms - window.from_ms, scrape_interval_ms)
+    parts = max(window.step_ms // wanted_ms, 1)
+    if wanted_ms < SUMMARY_STEPS_MS[0]:
+        parts = next(count for count in range(parts, 0, -1) if window.step_ms % count == 0)
+    elif window.step_ms % wanted_ms:
+        parts = 1
+    return Window(window.from_ms, window.to_ms, window.step_ms // parts), parts
+
+
+def group_sum(values: Floats, parts: int) -> Floats:
+    """Return the sum of each ``parts`` neighbours; NaN where none was observed."""
+    rows = _grouped(values, parts)
+    total: Floats = np.nan_to_num(rows).sum(axis=1)
+    total[np.isnan(rows).all(axis=1)] = np.nan
+    return total
+
+
+def group_mean(values: Floats, parts: int) -> Floats:
+    """Return the mean of those of each ``parts`` neighbours that were observed."""
+    seen = (~np.isnan(_grouped(values, parts))).sum(axis=1)
+    return np.asarray(group_sum(values, parts) / np.maximum(seen, 1))
+
+
+def group_any(flags: Flags, parts: int) -> Flags:
+    """Return whether any of each ``parts`` neighbours is set."""
+    return np.asarray(np.nan_to_num(_grouped(flags.astype(np.float64), parts)).any(axis=1))
+
+
+def _grouped(values: Floats, parts: int) -> Floats:
+    missing = -len(values) % parts
+    return np.concatenate((values, np.full(missing, np.nan))).reshape(-1, parts)
