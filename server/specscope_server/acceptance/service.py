@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import numbers
+from specscope_server.acceptance.doubts import contradiction, disturbance_note, left_out, with_doubts
 from specscope_server.acceptance.engine_rates import Formula, strict_equivalent
 from specscope_server.acceptance.gather import LaunchData, gather
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens
@@ -35,20 +36,16 @@ EVIDENCE_NOTES = {
     Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as "
     "clusters.",
     Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact "
-    "counts; accepted "
-    "drafts are derived from them.",
+    "counts; accepted drafts are derived from them.",
     Evidence.GAUGES: "The engine's own window means, seen at scrapes: what fell between two windows is "
-    "not seen. "
-    "This engine version counts no verify calls, or none finished in this range.",
+    "not seen. This engine version counts no verify calls, or none finished in this range.",
     Evidence.NONE: "Nothing in this range says how many drafts were accepted.",
 }
 DERIVED = (
     "Accepted drafts are derived: tokens − requests − verify calls (each cycle gives one bonus "
-    "token, and prefill makes "
-    "the first token of each request). Drafts accepted past a request's stop are never output, so "
-    "this can be lower than "
-    "Σ accepted: 40 tokens from 18 calls with 24 accepted drafts give 21. Requests still running are "
-    "not in it yet."
+    "token, and prefill makes the first token of each request). Drafts accepted past a request's stop are "
+    "never output, so this can be lower than Σ accepted: 40 tokens from 18 calls with 24 accepted drafts "
+    "give 21. Requests still running are not in it yet."
 )
 REPORTED = "Accepted and proposed drafts are sums of what each finished request reported."
 
@@ -104,9 +101,9 @@ def _summary(context: Context, server: str, launch: Launch | None, window: Windo
             "to": to_iso(window.to_ms),
             "is_demo": False,
             "evidence": measured.evidence,
-            "evidence_note": " ".join([EVIDENCE_NOTES[measured.evidence], *numbers.choice_notes(measured)]),
-            "accept_length": numbers.accept_length(context),
-            "draft_acceptance": numbers.draft_acceptance(context),
+            "evidence_note": _evidence_note(measured),
+            "accept_length": with_doubts(measured, numbers.accept_length(context)),
+            "draft_acceptance": with_doubts(measured, numbers.draft_acceptance(context)),
             "engine_reported_rate": engine_rate(context),
             "num_steps": numbers.depth_number(context, "spec.num_steps"),
             "num_draft_tokens": numbers.depth_number(context, "spec.num_draft_tokens"),
@@ -119,6 +116,11 @@ def _summary(context: Context, server: str, launch: Launch | None, window: Windo
             "verdict": Verdict(state="unknown", headline="", reasons=[]),
         }
     )
+
+
+def _evidence_note(measured: Measured) -> str:
+    notes = [EVIDENCE_NOTES[measured.evidence], left_out(measured), *numbers.choice_notes(measured)]
+    return " ".join(filter(None, notes))
 
 
 def engine_rate(context: Context) -> EngineRate:
@@ -174,7 +176,8 @@ def counts(measured: Measured) -> Counts:
             verify_calls=sums.cycles, generated_tokens=counted.tokens, finished_requests=float(sums.n),
             explanation=REPORTED, **common,
         )  # fmt: skip
-    derived = counted.accepted is not None and counted.accepted >= 0
+    derived = counted.accepted is not None and counted.accepted >= 0 and not contradiction(measured)
+    bound = disturbance_note(measured)
     return Counts(
         accepted_drafts=counted.accepted if derived else None,
         accepted_drafts_kind="derived" if derived else "",
@@ -183,7 +186,7 @@ def counts(measured: Measured) -> Counts:
         verify_calls=counted.calls if derived else _summed(measured, "spec.verify_calls"),
         generated_tokens=counted.tokens if derived else _summed(measured, "tokens.generated"),
         finished_requests=counted.requests if derived else _summed(measured, "requests.finished"),
-        explanation=DERIVED if derived else "",
+        explanation=" ".join(filter(None, (DERIVED, bound and f"Here, {bound}."))) if derived else "",
         **common,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specscope_server.acceptance.doubts import comparable, contradiction
 from specscope_server.acceptance.measure import Measured, is_plain
 from specscope_server.acceptance.numbers import Context, choice_notes
 from specscope_server.acceptance.schemas import (
@@ -27,9 +28,8 @@ plus 0.1.
 
 NO_BASELINE = "Whether it pays is not known: there is no baseline (the same load without speculation)."
 DEAD_DRAFT = (
-    "Check that the draft gets the hidden states it was trained on: the captured layers (aux layer "
-    "ids), the target "
-    "model it was trained for, and its vocabulary map."
+    "Check that the draft gets the hidden states it was trained on: the captured layers (aux layer ids), the "
+    "target model it was trained for, and its vocabulary map."
 )
 
 
@@ -50,6 +50,8 @@ def checks(
 def _length_check(measured: Measured, length: Number) -> Check:
     if measured.evidence is Evidence.NONE:
         return Check(name="τ ≥ 1", passed=None, message="no accept length in this range")
+    if contradiction(measured):
+        return Check(name="τ ≥ 1", passed=None, message=length.note)
     passed = length.value is not None and length.value >= 1 - 1e-9
     message = f"τ = {length.value:.3f}" if length.value is not None else length.note
     return Check(name="τ ≥ 1", passed=passed, message=message)
@@ -90,6 +92,7 @@ def _ranks_check(context: Context) -> Check:
 
 def _agreement_check(measured: Measured) -> Check:
     name = "gauges agree with counters"
+    measured = comparable(measured)
     gauge, counter = measured.counted_gauge_length[0], measured.counter_length.value
     if gauge is None or counter is None:
         return Check(name=name, passed=None, message="only one of the two is present")

@@ -1,0 +1,155 @@
+"""What keeps a number from being believed as it stands: contradictions, bounds, launches left out (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from specscope_server.acceptance.engine_rates import release_of
+from specscope_server.acceptance.gather import LaunchData
+from specscope_server.acceptance.measure import Measured, constant_draft_tokens
+from specscope_server.acceptance.schemas import Evidence, Number, NumberState
+from specscope_server.acceptance.statistics import derived_accepted
+from specscope_server.kit.versions import is_lower_bound
+
+MAX_NAMED = 3
+COUNTED_FROM = (0, 5, 15)
+"""First SGLang line that counts verify calls."""
+_NEEDED = ("spec.verify_calls", "tokens.generated", "requests.finished")
+
+
+def counted_launches(measured: Measured) -> list[LaunchData]:
+    """Return the launches whose counters give an accept length."""
+    return [
+        data
+        for data in measured.launches
+        if all(name in data.counters for name in _NEEDED) and data.counters[_NEEDED[0]].total > 0
+    ]
+
+
+def comparable(measured: Measured) -> Measured:
+    """Return what was measured of those launches alone whose gauges and counters both give τ."""
+    both = [data for data in counted_launches(measured) if _has_length(data)]
+    return Measured(measured.window, both, None)
+
+
+def contradiction(measured: Measured) -> str:
+    """Return why the counts in use cannot be: more drafts accepted than proposed. Empty = they can."""
+    if measured.evidence is Evidence.REQUEST_HISTOGRAMS and measured.requests:
+        sums = measured.requests
+        too_many = sums.proposed is not None and sums.accepted > sums.proposed * (1 + 1e-9)
+        return f"requests report {sums.accepted:.0f} of {sums.proposed:.0f} drafts" if too_many else ""
+    if measured.evidence is not Evidence.COUNTERS:
+        return ""
+    found = filter(None, map(_too_many, counted_launches(measured)))
+    return next((f"the counts contradict each other: {reason}" for reason in found), "")
+
+
+def _too_many(data: LaunchData) -> str:
+    calls, tokens, requests = (data.counters[name].total for name in _NEEDED)
+    accepted, depth = derived_accepted(tokens, requests, calls), constant_draft_tokens(data)
+    length = 1 + accepted / calls
+    if depth is not None and accepted > calls * (depth - 1) * (1 + 1e-9):
+        proposed = calls * (depth - 1)
+        return (
+            f"launch {data.launch.id} would have accepted {accepted:.0f} of {proposed:.0f} proposed drafts "
+            f"(τ = {length:.2f} with D = {depth:.0f})"
+        )
+    seen = data.extremes("spec.num_draft_tokens")
+    if depth is None and seen and not data.launch.adaptive and length > seen[1] + 1:
+        return f"launch {data.launch.id} would have τ = {length:.2f} with D ≤ {seen[1]:.0f}"
+    return ""
+
+
+def with_doubts(measured: Measured, number: Number) -> Number:
+    """Return τ or draft acceptance: undetermined if its counts cannot be, else with its error bound."""
+    reason = contradiction(measured)
+    if reason:
+        nothing = {"value": None, "low": None, "high": None, "interval_method": ""}
+        state = NumberState.UNDETERMINED
+        return number.model_copy(update={**nothing, "state": state, "note": reason})
+    notes = [number.note]
+    if number.value is None and number.unit == "1" and not number.note:
+        notes.append(_why_no_share(measured))
+    if number.value is not None:
+        notes.append(disturbance_note(measured))
+    return number.model_copy(update={"note": "; ".join(filter(None, notes))})
+
+
+def disturbance_note(measured: Measured) -> str:
+    """Return by how much aborted and retracted requests may distort derived counts; empty = not at all."""
+    if measured.evidence is not Evidence.COUNTERS:
+        return ""
+    aborted, retracted = (
+        sum(data.disturbances.get(name, 0.0) for data in counted_launches(measured))
+        for name in ("requests.aborted", "requests.retracted")
+    )
+    parts = []
+    if aborted > 0:
+        parts.append(
+            f"up to {aborted:.0f} too low: {aborted:.0f} aborted requests, each finished perhaps before "
+            "its first token"
+        )
+    if retracted > 0:
+        parts.append(
+            f"up to {retracted:.0f} too high: {retracted:.0f} retractions, after each of which prefill makes "
+            "a token without a verify call"
+        )
+    if not parts:
+        return ""
+    bound = max(aborted, retracted) / measured.counters.calls
+    return f"accepted drafts are {' and '.join(parts)} (τ is off by at most {bound:.2g})"
+
+
+def _why_no_share(measured: Measured) -> str:
+    printed = [data for data in measured.launches if _has_length(data)]
+    if not printed:
+        return "no accept length in this range"
+    for data in printed:
+        depth = constant_draft_tokens(data)
+        if depth is None and data.launch.adaptive:
+            return "D changes while the engine runs (adaptive), so what was proposed is not known"
+        if depth is None and data.extremes("spec.num_draft_tokens"):
+            return f"D changed inside launch {data.launch.id}, so what was proposed is not known"
+        if depth is None:
+            return "D is not known: neither a gauge nor the launch says it"
+        if depth <= 1:
+            return f"nothing is proposed with D = {depth:.0f}"
+    return "accept length and D contradict each other"
+
+
+def left_out(measured: Measured) -> str:
+    """Return a sentence that names the launches which the evidence in use does not cover, and why."""
+    if measured.evidence not in (Evidence.COUNTERS, Evidence.GAUGES) or len(measured.launches) < 2:
+        return ""
+    if measured.evidence is Evidence.COUNTERS:
+        counted = {data.launch.id for data in counted_launches(measured)}
+        missing = [data for data in measured.launches if data.launch.id not in counted]
+    else:
+        missing = [data for data in measured.launches if not _has_length(data)]
+    return _sentence(missing, measured.evidence)
+
+
+def _sentence(missing: Sequence[LaunchData], evidence: Evidence) -> str:
+    if not missing:
+        return ""
+    named = [f"launch {data.launch.id} ({_why(data, evidence)})" for data in missing[:MAX_NAMED]]
+    more = len(missing) - len(named)
+    return f"Left out: {', '.join(named)}{f' and {more} more' if more else ''}."
+
+
+def _why(data: LaunchData, evidence: Evidence) -> str:
+    launch = data.launch
+    if launch.algorithm is None and launch.version_source == "server_info":
+        return "it decodes without speculation"
+    if evidence is Evidence.GAUGES:
+        return "it printed no accept length while active"
+    release = release_of(launch.engine_version)
+    if release and release < COUNTED_FROM and not is_lower_bound(launch.version_source):
+        return f"SGLang {launch.engine_version} counts no verify calls"
+    return "no verify calls were counted: no request finished, or its version counts none"
+
+
+def _has_length(data: LaunchData) -> bool:
+    return not bool(np.isnan(data.gauge("spec.accept_length")).all())
