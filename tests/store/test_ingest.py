@@ -11,6 +11,7 @@ from tests.store.conftest import NOW, T0, batch, everything, histogram, incremen
 
 from specscope_collectors.observations import Resume, Target
 from specscope_server.kit.errors import InvalidInput
+from specscope_server.store import migrate
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.limits import Limits
 from specscope_server.store.refusal import Reason
@@ -24,6 +25,27 @@ def test_a_batch_sent_again_changes_nothing(store_engine: Engine, writer: Ingest
     assert not again.applied
     assert everything(store_engine) == before
     assert writer.statistics.repeated_batches == 1
+
+
+def test_a_database_that_was_emptied_meanwhile_is_written_from_the_start(
+    store_engine: Engine, writer: IngestWriter
+) -> None:
+    """`specscope db downgrade base`, then `upgrade`, under a running server: ids and partitions are gone."""
+    writer.apply(batch(level(), increment(), histogram(), sequence=2))
+    migrate.downgrade(store_engine, "base")
+    with pytest.raises(DBAPIError):
+        writer.apply(batch(level(time_ms=T0 + 1), sequence=3))
+    migrate.upgrade(store_engine)
+    for engine_row in ("b", "c"):  # other rows take the ids of the former ones
+        IngestWriter(store_engine, lambda: NOW).apply(
+            batch(launch(), level(labels={"x": engine_row}), collector_id=engine_row)
+        )
+    writer.apply(batch(launch(), level(), increment(), histogram(), sequence=1))
+    ids = {series_id for series_id, *_ in rows(store_engine, "series", "id")}
+    assert len(ids) == 5
+    assert {series_id for series_id, *_ in rows(store_engine, "sample", "series_id")} <= ids
+    assert len(rows(store_engine, "sample")) == 4
+    assert len(rows(store_engine, "distribution")) == 1
 
 
 def test_values_sent_again_under_another_sequence_are_counted_once(

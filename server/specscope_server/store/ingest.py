@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import structlog
 from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy.exc import DBAPIError
 
 from specscope_collectors.observations import Batch, Resume
 from specscope_server.kit.clock import Clock, system_clock
@@ -85,12 +86,22 @@ class IngestWriter:
         Raises InvalidInput when the batch's own names cannot be, SQLAlchemy's errors when the database fails.
         """
         prepared = prepare(batch, self._limits, self._clock())
-        self._ensure_partitions(prepared)
-        ids = SeriesIds(self._cache, self._limits.max_series_per_launch)
-        with self._turn, write_transaction(self._engine) as connection:
-            written = self._write(connection, batch, prepared, ids)
-        self._cache.remember(ids.learnt)
+        cache = self._cache
+        ids = SeriesIds(cache, self._limits.max_series_per_launch)
+        try:
+            self._ensure_partitions(prepared)
+            with self._turn, write_transaction(self._engine) as connection:
+                written = self._write(connection, batch, prepared, ids)
+        except DBAPIError:
+            self._forget()
+            raise
+        cache.remember(ids.learnt)
         return self._count(batch, written)
+
+    def _forget(self) -> None:
+        """Look everything up again: who knows what became of the database (emptied, restored)."""
+        self._cache = SeriesCache()
+        self._days = frozenset()
 
     def _write(
         self, connection: Connection, batch: Batch, prepared: Prepared, ids: SeriesIds
