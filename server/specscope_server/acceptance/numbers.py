@@ -215,7 +215,7 @@ def verify_calls_per_second(context: Context) -> Number:
     definition = (
         "Δ verify calls / observed time in which the engine was active; counted when a request finishes"
     )
-    note = "" if value is not None else "this engine version counts no verify calls"
+    note = "" if value is not None else "none were counted: SGLang 0.5.15 and later count verify calls"
     return context.number(
         value, "cycles/s", definition, ("spec.verify_calls",), n=grown or None, n_unit="cycles", note=note
     )
