@@ -99,11 +99,16 @@ def _add_layers(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telem
     app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)
     if settings.token is not None:
         app.add_middleware(TokenAuth, token=settings.token.get_secret_value(), clock=clock)
-    app.add_middleware(HostCheck, allowed=settings.allowed_hosts)
+    app.add_middleware(HostCheck, allowed=[*settings.allowed_hosts, *_listening(settings.host)])
     app.add_middleware(HeadAsGet)
     app.add_middleware(CatchUnexpected, on_error=app.exception_handlers.pop(Exception))
     app.add_middleware(RequestTimer, telemetry=telemetry, prefixes=(API_PREFIX,))
     app.add_middleware(SecurityHeaders)
+
+
+def _listening(host: str) -> list[str]:
+    """Return the address that the server listens on, under which it is reached; of all addresses, none."""
+    return [] if host in ("0.0.0.0", "::", "") else [f"[{host}]" if ":" in host else host]
 
 
 def _add_routes(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telemetry) -> None:

@@ -95,6 +95,7 @@ class Settings(BaseSettings):
     info_interval_seconds: float = Field(
         300.0,
         ge=1,
+        le=604_800,
         description="Time between two reads of a server's configuration (each interrupts its "
         "schedulers briefly).",
     )

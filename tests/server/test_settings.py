@@ -137,3 +137,9 @@ def test_a_missing_secret_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("SPECSCOPE_TOKEN_FILE", "nowhere")
     with pytest.raises(InvalidInput, match="SPECSCOPE_TOKEN_FILE=nowhere cannot be read"):
         load_settings()
+
+
+@pytest.mark.parametrize("value", ["inf", "1e308", "nan", "0"])
+def test_an_interval_that_never_ends_is_refused(value: str) -> None:
+    with pytest.raises(InvalidInput, match="info_interval_seconds"):
+        load_settings({"info_interval_seconds": value})

@@ -68,8 +68,23 @@ def test_other_hosts_are_refused_with_the_remedy(lone_web: Web, host: str) -> No
 
 def test_allowed_hosts_are_answered(guarded: Web, sqlite_engine: Engine) -> None:
     assert guarded.get("/healthz", headers={"host": "gpu1.example:8200"}).status_code == 200
+    named = ["GPU2.example:8200", "[fe80::1]"]
+    with_port = Web(create_app(Settings(allowed_hosts=named), engine=sqlite_engine))
+    assert with_port.get("/healthz", headers={"host": "gpu2.example"}).status_code == 200
+    assert with_port.get("/healthz", headers={"host": "[fe80::1]:8200"}).status_code == 200
     every = Web(create_app(Settings(allowed_hosts=["*"]), engine=sqlite_engine))
     assert every.get("/healthz", headers={"host": "any.example"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("listens", "host"),
+    [("127.0.0.2", "127.0.0.2"), ("::1", "[::1]"), ("10.0.0.5", "10.0.0.5"), ("fe80::1", "[fe80::1]")],
+)
+def test_the_address_that_is_listened_on_is_answered(sqlite_engine: Engine, listens: str, host: str) -> None:
+    web = Web(create_app(Settings(host=listens, token=TOKEN), engine=sqlite_engine))
+    assert web.get("/healthz", headers={"host": f"{host}:8200"}).status_code == 200
+    everywhere = Web(create_app(Settings(host="0.0.0.0", token=TOKEN), engine=sqlite_engine))
+    assert everywhere.get("/healthz", headers={"host": "0.0.0.0:8200"}).status_code == 421
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class HostCheck:
 
     def __init__(self, app: ASGIApp, allowed: Iterable[str] = ()) -> None:
         self.app = app
-        self.allowed = LOOPBACK_NAMES | {name.lower() for name in allowed}
+        self.allowed = LOOPBACK_NAMES | {host_name(name) or name.lower() for name in allowed}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, or answer 421."""
