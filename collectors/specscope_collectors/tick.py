@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from specscope_collectors.health import scrape_levels
+from specscope_collectors.health import MAX_DETAIL, scrape_levels
 from specscope_collectors.identity import Change, Evidence
-from specscope_collectors.increments import Advance, CounterMemory, advance
+from specscope_collectors.increments import MAX_REMEMBERED_SERIES, Advance, CounterMemory, advance
 from specscope_collectors.launches import Known, Verdict
 from specscope_collectors.missing import missing_of
 from specscope_collectors.observations import Event, HealthState, Level, Observation, SourceHealth
@@ -80,8 +80,22 @@ def health_observations(tick: Tick, known: Known | None) -> list[Observation]:
     if tick.mapped is not None:
         hints = missing_of(tick.mapped, known.launch if known else None)
         metrics = msgspec.structs.replace(metrics, missing=hints)
+    if tick.plain is not None and tick.plain.refused:
+        metrics = _with_forgotten(metrics, tick.plain.refused)
     asked = [metrics, *(reading.health for reading in (tick.info, tick.loads) if reading is not None)]
     return [*asked, *(level for health in asked if _counts(health) for level in scrape_levels(health))]
+
+
+def _with_forgotten(health: SourceHealth, count: int) -> SourceHealth:
+    """Say that growth of new series is not taken, since there is no room to remember them."""
+    words = f"{count} new series refused: {MAX_REMEMBERED_SERIES} are remembered already"
+    return msgspec.structs.replace(
+        health,
+        state=HealthState.PARTIAL,
+        refused=health.refused + count,
+        detail="; ".join(filter(None, (words, health.detail)))[:MAX_DETAIL],
+        remedy=health.remedy or "find the label whose values never repeat, and drop it",
+    )
 
 
 def _counts(health: SourceHealth) -> bool:

@@ -23,6 +23,7 @@ from tests.collectors.fetch.servers import (
 )
 from tests.collectors.runner.engine import Bench, Engine, MemorySink, bench
 
+from specscope_collectors import increments
 from specscope_collectors.alternation import HELD_SCRAPES
 from specscope_collectors.config import MIB, CollectorOptions, parse_target
 from specscope_collectors.observations import HealthState, Increment, Level
@@ -226,3 +227,16 @@ def test_every_bad_target_at_once_leaves_the_good_one_alone() -> None:
     assert len(by_name) == len(REFUSED) + 1
     assert by_name["good"].launch_key is not None
     assert [batch.target.name for batch in sink.batches if batch.launch_key] == ["good"]
+
+
+def test_series_beyond_what_is_remembered_are_refused_and_counted(
+    b: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(increments, "MAX_REMEMBERED_SERIES", 5)
+    lines = [f'sglang:prompt_tokens_total{{model_name="m",user="{at}"}} 1\n' for at in range(9)]
+    b.engine.extra = "".join(lines)
+    b.scrape()
+    health = b.sink.health()
+    assert (health.state, health.refused) == (HealthState.PARTIAL, 7)
+    assert "7 new series refused" in health.detail
+    assert "never repeat" in health.remedy
