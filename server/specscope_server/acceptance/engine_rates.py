@@ -1,13 +1,10 @@
-"""Which definition an engine's printed accept rate has, by version and checked against its own numbers
-(pure).
+"""Which definition a printed accept rate has, by version and checked against its own numbers (pure).
 
 Facts (SGLang): up to the 0.5.2 line no rate is printed. The 0.5.8 line prints τ/D: the bonus token is in
-the numerator,
-so a draft that is never right prints 1/D. From 0.5.15 on it is (τ − 1)/(D − 1): strict. For versions in
-between, and
-unknown ones, the numbers decide: τ, rate and D come from the same window, so one formula must fit. A version
-told from
-the names of the metrics is a lower bound: only from 0.5.15 on does it fix the definition.
+the numerator, so a draft that is never right prints 1/D. From 0.5.15 on it is (τ − 1)/(D − 1): strict. For
+versions in between, and unknown ones, the numbers decide: τ, rate and D come from the same window, so one
+formula must fit. A version told from the names of the metrics is a lower bound: only from 0.5.15 on does it
+fix the definition.
 """
 
 from __future__ import annotations
@@ -22,9 +19,7 @@ from specscope_server.acceptance.statistics import Floats
 from specscope_server.kit.versions import is_lower_bound, version_text
 
 TOLERANCE = 0.012
-"""Rates may be rounded to two decimals (±0.005) and τ as well (±0.005/D), and ranks are read at slightly
-other times.
-"""
+"""Rates may be rounded to two decimals (±0.005), τ too (±0.005/D), and ranks are read at other times."""
 
 
 class Formula(StrEnum):
@@ -88,8 +83,7 @@ def decide(
     """Return the definition behind ``rate``.
 
     accept_length, rate: shape (samples,), pairs from the same windows, NaN = not observed. draft_tokens: D,
-    None when
-    it changed or is not known. version_source: who told the version, as `Launch.version_source`.
+    None when it changed or is not known. version_source: who told the version, as `Launch.version_source`.
     """
     told = formula_of_version(version, version_source)
     shown = version_text(version, version_source)

@@ -158,9 +158,7 @@ class Measured:
 
     @cached_property
     def gauge_strict(self) -> float | None:
-        """Return (τ − 1)/(D − 1) of the gauges, weighted by active time over launches; None if any D is
-        unknown.
-        """
+        """Return (τ − 1)/(D − 1) of the gauges, weighted by active time; None if any D is unknown."""
         total, weight = 0.0, 0
         for data in self.launches:
             value, n = time_weighted(data.gauge("spec.accept_length"), data.activity[0])

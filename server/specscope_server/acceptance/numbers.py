@@ -222,9 +222,7 @@ def verify_calls_per_second(context: Context) -> Number:
 
 
 def generated_tokens_per_second(context: Context) -> Number:
-    """Return tokens per second of active time: live counter, else the engine's gauge, else finished
-    requests.
-    """
+    """Return tokens per second while active: live counter, else the gauge, else finished requests."""
     measured = context.measured
     value, grown = measured.rate_per_second("tokens.decoded")
     if value is not None:

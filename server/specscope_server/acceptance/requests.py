@@ -89,9 +89,7 @@ def request_buckets(
 def histograms_agree(
     session: Session, server_id: int, launch_ids: Sequence[int], window: Window
 ) -> tuple[int, int] | None:
-    """Return (agreeing, checked) of Σh = verify calls for the newest requests; None when none has a
-    histogram.
-    """
+    """Return (agreeing, checked) of Σh = verify calls for the newest requests; None without histograms."""
     query = (
         select(Request.accepted_histogram, Request.verify_calls)
         .where(*_scope(server_id, launch_ids, window), Request.accepted_histogram.is_not(None))

@@ -1,6 +1,4 @@
-"""What the acceptance endpoints return. Every ratio stands beside its counts, every number beside its
-definition.
-"""
+"""What the acceptance endpoints return: every ratio beside its counts, every number with its definition."""
 
 from __future__ import annotations
 

@@ -44,8 +44,7 @@ def derived_accepted(tokens: float, requests: float, cycles: float) -> float:
     prefill.
 
     Drafts accepted past a request's stop are never output, so this is at most Σd (40 tokens, 1 request, 18
-    cycles:
-    21 derived of 24 accepted).
+    cycles: 21 derived of 24 accepted).
     """
     return tokens - requests - cycles
 
@@ -62,8 +61,7 @@ def clustered_ratio(n: float, sums: tuple[float, float, float, float, float]) ->
     """Return Σy/Σx with an interval that treats each request as one cluster.
 
     ``sums`` = (Σx, Σy, Σx², Σxy, Σy²) over n requests. Linearised ratio estimator (Cochran, Sampling
-    Techniques,
-    ch. 6): var = n/(n−1) · Σ(y − R x)² / (Σx)².
+    Techniques, ch. 6): var = n/(n−1) · Σ(y − R x)² / (Σx)².
     """
     x, y, xx, xy, yy = sums
     if x <= 0:
@@ -80,8 +78,7 @@ def bootstrapped_ratio(y: Floats, x: Floats) -> Ratio:
     """Return Σy/Σx with a 95 % interval from a circular block bootstrap over scrapes.
 
     y, x: shape (buckets,); NaN = not observed. Blocks of ⌈n^⅓⌉ neighbours keep the correlation in time
-    (Politis and
-    Romano 1992). The random numbers are seeded: reading twice gives the same interval.
+    (Politis and Romano 1992). The random numbers are seeded: reading twice gives the same interval.
     """
     seen = ~(np.isnan(y) | np.isnan(x)) & (x > 0)
     y, x = y[seen], x[seen]
@@ -143,9 +140,7 @@ def active_buckets(running: Floats, growth: Floats, live_growth_known: bool) -> 
 
 
 def time_weighted(values: Floats, active: Flags) -> tuple[float | None, int]:
-    """Return (mean over the active buckets that have a value, how many those are); buckets are equally
-    long.
-    """
+    """Return (mean over the active buckets with a value, how many those are); buckets are equally long."""
     used = values[active & ~np.isnan(values)]
     return (float(used.mean()), len(used)) if len(used) else (None, 0)
 

@@ -17,14 +17,10 @@ from specscope_server.acceptance.schemas import (
 from specscope_server.kit.ranks import expected_ranks
 
 DEAD_LENGTH = 1.15
-"""Below this, fewer than 15 % of cycles keep even one draft: the draft and the target do not belong
-together.
-"""
+"""Below this, fewer than 15 % of cycles keep even one draft: draft and target do not belong together."""
 WEAK_LENGTH = 1.5
 AGREEMENT = 0.15
-"""Gauges see windows at scrapes, counters see finished requests: they may differ by this share of τ − 1
-plus 0.1.
-"""
+"""Gauges see windows at scrapes, counters finished requests: they may differ by this share of τ − 1 + 0.1."""
 
 NO_BASELINE = "Whether it pays is not known: there is no baseline (the same load without speculation)."
 DEAD_DRAFT = (

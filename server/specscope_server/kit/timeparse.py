@@ -1,6 +1,4 @@
-"""Read the times and steps that people write: ISO 8601, epoch milliseconds, ``now``, ``now-6h``, ``-30m``;
-``5m``.
-"""
+"""Read the times and steps that people write: ISO 8601, epoch milliseconds, ``now``, ``now-6h``; ``5m``."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def iso_or_none(time_ms: int | None) -> str | None:
 
 
 def parse_instant(text: str, now_ms: int, name: str = "from") -> int:
-    """Return epoch milliseconds; raise `InvalidInput` that names the parameter, the input and what is
-    accepted.
-    """
+    """Return epoch milliseconds; raise `InvalidInput` naming parameter, input and what is accepted."""
     given = text.strip()
     value = _relative(given, now_ms)
     if value is None and _EPOCH_MS.fullmatch(given):
@@ -81,9 +77,7 @@ def nice_step_ms(span_ms: int, points: int, at_least_ms: int = 1_000) -> int:
 
 
 def window_of(from_ms: int, to_ms: int, step_ms: int) -> Window:
-    """Return the window with ``from_ms`` moved back to a multiple of ``step_ms``; refuse empty and huge
-    ones.
-    """
+    """Return the window, ``from_ms`` moved back to a multiple of ``step_ms``; refuse empty and huge ones."""
     if from_ms >= to_ms:
         raise InvalidInput(
             f"from ({to_iso(from_ms)}) is not before to ({to_iso(to_ms)}); swap them or widen the range"

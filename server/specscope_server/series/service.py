@@ -166,9 +166,7 @@ def list_series(
 
 
 def latest(session: Session, metrics: Sequence[str], server: str | None, now_ms: int) -> list[dict[str, Any]]:
-    """Return the newest sample of each series of the newest launch of each server (and of the server
-    itself).
-    """
+    """Return the newest sample of each series of each server's newest launch, and of the server itself."""
     newest = _newest_launch_ids(session)
     query = (
         select(Series, Latest, Server.name)

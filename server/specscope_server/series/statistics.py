@@ -15,8 +15,7 @@ def combine(values: Sequence[Floats], how: str) -> Floats:
     """Combine arrays of shape (buckets,) at each instant; NaN = not observed.
 
     ``sum``, ``mean``, ``max``; ``same``: the common value, NaN where they differ. A bucket that none
-    observed is
-    NaN; a sum over some of the arrays only is still a sum (the count of observed arrays tells).
+    observed is NaN; a sum over some of the arrays only is still a sum (the count of observed arrays tells).
     """
     stacked = np.vstack(values)
     seen = ~np.isnan(stacked)
@@ -39,8 +38,7 @@ def histogram_quantile(q: float, bounds: Sequence[float], counts: Floats) -> Flo
     """Return the q-quantile of each row of per-bucket ``counts`` (rows, len(bounds) + 1), NaN for empty rows.
 
     Linear inside a bucket, from 0 in the first one (the values are lengths of time). A quantile in the
-    overflow is
-    the last bound: "at least". Source: the usual reading of Prometheus histograms.
+    overflow is the last bound: "at least". Source: the usual reading of Prometheus histograms.
     """
     total = counts.sum(axis=1)
     cumulative = np.cumsum(counts, axis=1)

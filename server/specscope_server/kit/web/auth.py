@@ -1,6 +1,4 @@
-"""ASGI layer: when a token is set, everything but health, login and static files needs it (bearer or
-cookie).
-"""
+"""ASGI layer: when a token is set, all but health, login and static files needs it (bearer or cookie)."""
 
 from __future__ import annotations
 

@@ -28,9 +28,7 @@ def dump_json(value: Any) -> bytes:
 
 
 def safe_cell(value: Any) -> Any:
-    """Return what a spreadsheet shows as text: labels are untrusted, and ``=1+1`` would be run as a
-    formula.
-    """
+    """Return what a spreadsheet shows as text: labels are untrusted, and ``=1+1`` would run as a formula."""
     if value is None:
         return ""
     if isinstance(value, Mapping | list | tuple):

@@ -1,6 +1,4 @@
-"""GET /healthz (the process answers) and GET /readyz (the store answers, is migrated, collectors are
-alive).
-"""
+"""GET /healthz (the process answers) and /readyz (the store answers, is migrated, collectors are alive)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""POST /login and /logout: trade the token for a cookie that scripts cannot read. The page itself is a
-template.
-"""
+"""POST /login and /logout: trade the token for a cookie that scripts cannot read (the page: a template)."""
 
 from __future__ import annotations
 

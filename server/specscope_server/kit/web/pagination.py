@@ -1,6 +1,4 @@
-"""Pages by cursor: an opaque text that says after which key the next page starts; stable while rows are
-added.
-"""
+"""Pages by cursor: an opaque text says after which key the next page starts; stable while rows are added."""
 
 from __future__ import annotations
 

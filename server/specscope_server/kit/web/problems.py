@@ -1,6 +1,4 @@
-"""Every error leaves as an RFC 9457 problem document of one shape: type, title, status, detail, instance,
-errors?
-"""
+"""Every error leaves as an RFC 9457 problem document: type, title, status, detail, instance, errors?"""
 
 from __future__ import annotations
 
@@ -75,9 +73,7 @@ def problem_response(
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of ``app`` a problem document; nothing of an unexpected error's text leaves the
-    process.
-    """
+    """Make every error of ``app`` a problem document; an unexpected error's text never leaves the process."""
     app.add_exception_handler(SpecscopeError, _expected)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)

@@ -1,6 +1,4 @@
-"""What endpoints may reach through the application: store, clock, a few limits. Kept on
-``app.state.specscope``.
-"""
+"""What endpoints may reach through ``app.state.specscope``: store, clock, a few limits."""
 
 from __future__ import annotations
 

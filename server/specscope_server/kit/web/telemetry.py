@@ -1,6 +1,4 @@
-"""The product's own metrics: one registry per application, so that several can live in one process (tests
-do).
-"""
+"""The product's own metrics: one registry per application, so that several can live in one process."""
 
 from __future__ import annotations
 
@@ -83,9 +81,7 @@ class _Lazy(Collector):
 
 
 class RequestTimer:
-    """ASGI layer: observe how long each answer took. Unknown paths share one label (paths are the caller's
-    choice).
-    """
+    """ASGI layer: observe how long each answer took. Unknown paths (the caller's choice) share one label."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry, prefixes: Sequence[str] = ()) -> None:
         self.app = app
