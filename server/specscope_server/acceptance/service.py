@@ -24,7 +24,7 @@ from specscope_server.acceptance.schemas import (
 from specscope_server.acceptance.statistics import time_weighted
 from specscope_server.acceptance.trend import trend_of_window
 from specscope_server.acceptance.verdict import checks, judge
-from specscope_server.acceptance.windows import fine_window
+from specscope_server.acceptance.windows import fine_window, most_buckets
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
@@ -63,8 +63,9 @@ def summary(
     Raises `NotFound` for an unknown server or launch.
     """
     row = server_by_name(session, server)
-    window = fine_window(span.from_ms, span.to_ms, state.scrape_interval_ms)
-    launches = choose_launches(session, row.id, launch, window.from_ms, window.to_ms)
+    launches = choose_launches(session, row.id, launch, span.from_ms, span.to_ms)
+    most = most_buckets(launches)
+    window = fine_window(span.from_ms, span.to_ms, state.scrape_interval_ms, most)
     ids = [item.id for item in launches]
     # Finished requests belong to the server as a whole, not to one of its ranks.
     requests = request_sums(session, row.id, ids, window) if rank is None else None

@@ -19,7 +19,7 @@ from specscope_server.acceptance.schemas import (
     TrendPoint,
 )
 from specscope_server.acceptance.statistics import Floats, mean_over, sum_over
-from specscope_server.acceptance.windows import group_any, group_mean, group_sum, refine
+from specscope_server.acceptance.windows import group_any, group_mean, group_sum, most_buckets, refine
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.versions import version_text
@@ -38,7 +38,7 @@ def trend_of_window(
     """Return the trend over ``window``; raises `NotFound` for an unknown server or launch."""
     row = server_by_name(session, server)
     launches = choose_launches(session, row.id, choice, window.from_ms, window.to_ms)
-    fine, parts = refine(window, scrape_interval_ms)
+    fine, parts = refine(window, scrape_interval_ms, most_buckets(launches))
     data = gather(session, launches, fine, rank)
     ids = [launch.id for launch in launches]
     requests = request_buckets(session, row.id, ids, window) if rank is None else {}

@@ -7,41 +7,57 @@ buckets finer than those shown, as finely as the length of the window allows, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from specscope_server.acceptance.statistics import Flags, Floats
 from specscope_server.kit.timerange import Window
+from specscope_server.models import Launch
 
 HOUR_MS = 3_600_000
 RAW_SPAN_MS = 6 * HOUR_MS
 """Windows up to here are read scrape by scrape, longer ones from summaries of a minute or more."""
-MAX_FINE = 10_000
+MIN_FINE, MAX_FINE = 300, 10_000
+MAX_VALUES, SERIES_PER_RANK = 1_200_000, 12
 MAX_SUMMARIES = 3_000
 SUMMARY_STEPS_MS = (60_000, 600_000, HOUR_MS)
 
 
-def fine_step_ms(span_ms: int, scrape_interval_ms: int) -> int:
-    """Return the step in which a window of this length is read.
+def most_buckets(launches: Sequence[Launch]) -> int:
+    """Return how many fine buckets an answer about these launches may have.
+
+    Every series has arrays over all of them: a server that restarts each minute has hundreds of launches in
+    a few hours, and each data-parallel rank has series of its own.
+    """
+    ranks = sum(max(launch.dp_size or 1, 1) for launch in launches)
+    return min(max(MAX_VALUES // (SERIES_PER_RANK * max(ranks, 1)), MIN_FINE), MAX_FINE)
+
+
+def fine_step_ms(span_ms: int, scrape_interval_ms: int, most: int = MAX_FINE) -> int:
+    """Return the step in which a window of this length is read, so that it has at most ``most`` buckets.
 
     Half a scrape interval: scrapes jitter, and two of them should not share a bucket.
     """
-    if span_ms <= RAW_SPAN_MS + 2 * SUMMARY_STEPS_MS[0]:
-        return max(1_000, scrape_interval_ms // 2, -(-span_ms // MAX_FINE))
+    raw_ms = max(1_000, scrape_interval_ms // 2, -(-span_ms // most))
+    if span_ms <= RAW_SPAN_MS + 2 * SUMMARY_STEPS_MS[0] and raw_ms < SUMMARY_STEPS_MS[0] // 2:
+        return raw_ms
+    most = min(most, MAX_SUMMARIES)
     for step_ms in SUMMARY_STEPS_MS:
-        if span_ms <= MAX_SUMMARIES * step_ms:
+        if span_ms <= most * step_ms:
             return step_ms
-    return -(-span_ms // (MAX_SUMMARIES * HOUR_MS)) * HOUR_MS
+    return -(-span_ms // (most * HOUR_MS)) * HOUR_MS
 
 
-def fine_window(from_ms: int, to_ms: int, scrape_interval_ms: int) -> Window:
+def fine_window(from_ms: int, to_ms: int, scrape_interval_ms: int, most: int = MAX_FINE) -> Window:
     """Return the window for one answer over [from, to); ``from`` moves back by less than a step."""
-    step_ms = fine_step_ms(to_ms - from_ms, scrape_interval_ms)
+    step_ms = fine_step_ms(to_ms - from_ms, scrape_interval_ms, most)
     return Window(from_ms - from_ms % step_ms, to_ms, step_ms)
 
 
-def refine(window: Window, scrape_interval_ms: int) -> tuple[Window, int]:
+def refine(window: Window, scrape_interval_ms: int, most: int = MAX_FINE) -> tuple[Window, int]:
     """Return (the same window in finer buckets, how many of them make one)."""
-    wanted_ms = fine_step_ms(window.to_ms - window.from_ms, scrape_interval_ms)
+    wanted_ms = fine_step_ms(window.to_ms - window.from_ms, scrape_interval_ms, most)
     parts = max(window.step_ms // wanted_ms, 1)
     if wanted_ms < SUMMARY_STEPS_MS[0]:
         parts = next(count for count in range(parts, 0, -1) if window.step_ms % count == 0)
