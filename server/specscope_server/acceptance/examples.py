@@ -34,6 +34,7 @@ SUMMARY: dict[str, Any] = {
         "reason": "configuration changed",
         "engine": "sglang",
         "engine_version": "0.5.15",
+        "version_source": "server_info",
         "algorithm": "EAGLE3",
         "num_steps": 3,
         "eagle_topk": 1,
