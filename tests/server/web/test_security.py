@@ -139,7 +139,7 @@ def test_logging_in_sets_a_cookie_that_scripts_cannot_read_and_that_opens(guarde
     assert (answer.status_code, answer.headers["location"]) == (303, "/sources")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
+    assert "SameSite=lax" in cookie
     assert f"Max-Age={SESSION_SECONDS}" in cookie
     assert TOKEN not in cookie
     value = cookie.partition(";")[0]

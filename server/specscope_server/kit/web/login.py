@@ -31,13 +31,14 @@ def login_router(token: str | None, clock: Clock) -> APIRouter:
         answer = RedirectResponse(target, 303)
         cookie = session_cookie(token, clock() + SESSION_SECONDS * 1_000)
         secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, cookie, SESSION_SECONDS, httponly=True, samesite="strict", secure=secure)
+        # "lax", so that a link in a chat opens the page; no GET changes anything, and POSTs never bring it.
+        answer.set_cookie(COOKIE, cookie, SESSION_SECONDS, httponly=True, samesite="lax", secure=secure)
         return answer
 
     @router.post("/logout")
     async def log_out() -> Response:
         answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
         return answer
 
     return router
