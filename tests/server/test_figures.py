@@ -18,7 +18,7 @@ from tests.server.seed import NOW, SERVER, T0, Feed
 from tests.support.acceptance_samples import START_MS, STEP_SECONDS, iso, point, rate_definition, trend
 
 from specscope_server.acceptance import figures
-from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, LaunchMarker
+from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, Evidence, LaunchMarker
 from specscope_server.figures.export import figure_csv, figure_html
 from specscope_server.kit.figures import Figure, decode_floats, epoch_ms, floats, label
 from specscope_server.kit.figures_theme import DARK, LIGHT, THEMES, Theme
@@ -218,6 +218,17 @@ def test_a_lone_point_between_gaps_is_seen() -> None:
     shown = trend([point(0, ActivityState.GAP), point(1), point(2, ActivityState.GAP), point(3), point(4)])
     sizes = figures.strict_acceptance_figure(shown, LIGHT)["data"][0]["marker"]["size"]
     assert [size > 0 for size in sizes] == [False, True, False, False, False]
+
+
+def test_a_line_of_several_kinds_of_evidence_says_so_and_each_point_names_its_own() -> None:
+    mixed = trend([point(0), point(1, evidence=Evidence.GAUGES)])
+    drawn = figures.acceptance_trend_figure(mixed, LIGHT)
+    line = drawn["data"][0]
+    assert line["text"] == ["from counters", "from the engine's window means"]
+    assert "%{text}" in line["hovertemplate"]
+    assert "from counters or from the engine's window means" in drawn["layout"]["meta"]["definition"]
+    alone = figures.acceptance_trend_figure(trend([point(0), point(1)]), LIGHT)
+    assert "hover says which" not in alone["layout"]["meta"]["definition"]
 
 
 def test_csv_is_what_is_drawn() -> None:

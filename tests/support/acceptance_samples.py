@@ -36,6 +36,7 @@ def point(index: int, state: ActivityState = ActivityState.ACTIVE, **values: Any
     """Return the point of one step after the start; without observation everything is None."""
     tau = 2.0 + 0.5 * math.sin(index / 7)
     time = values.pop("time", iso(START_MS + index * STEP_SECONDS * 1000))
+    evidence = values.pop("evidence", Evidence.COUNTERS)
     seen: dict[str, Any] = {
         "accept_length": tau, "draft_acceptance": (tau - 1) / 3, "engine_reported_rate": tau / 4,
         "engine_rate_floor": 0.25, "rate_formula": "τ/D", "rate_engine_version": "0.5.8",
@@ -46,7 +47,7 @@ def point(index: int, state: ActivityState = ActivityState.ACTIVE, **values: Any
         seen = {name: "" if name.startswith("rate_") else None for name in seen}
     if state is ActivityState.IDLE:
         seen.update(generated_tokens_per_second=0.0, requests_running=0)
-    return TrendPoint(time=time, state=state, evidence=Evidence.COUNTERS, **{**seen, **values})
+    return TrendPoint(time=time, state=state, evidence=evidence, **{**seen, **values})
 
 
 def rate_definition(formula: str = "τ/D", version: str = "0.5.8", reason: str = "") -> RateDefinition:

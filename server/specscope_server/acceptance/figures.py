@@ -11,7 +11,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from specscope_server.acceptance.schemas import AcceptanceTrend, ActivityState, RateDefinition, TrendPoint
+from specscope_server.acceptance.schemas import (
+    AcceptanceTrend,
+    ActivityState,
+    Evidence,
+    RateDefinition,
+    TrendPoint,
+)
 from specscope_server.kit.figures import (
     Band,
     Figure,
@@ -77,13 +83,33 @@ LOAD = Words(
 )
 
 
+EVIDENCE_WORDS = {
+    Evidence.REQUEST_HISTOGRAMS: "from finished requests",
+    Evidence.COUNTERS: "from counters",
+    Evidence.GAUGES: "from the engine's window means",
+    Evidence.NONE: "",
+}
+"""What a point was computed from; points of several kinds may share a line, so each says its own."""
+
+
 def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
-    """Accept length τ in tokens per cycle, bonus token included; axis from 1 to the ceiling K + 1."""
+    """Accept length τ in tokens per cycle, bonus token included; axis from 1 to the ceiling K + 1.
+
+    The hover text of a point names its evidence; the words above say so if the line mixes several kinds.
+    """
     x, figure = _start(trend, theme)
+    kinds = [EVIDENCE_WORDS[point.evidence] for point in trend.points]
     depths = [point.num_steps for point in trend.points]
     ceiling = [None if depth is None else depth + 1 for depth in depths]
     figure["data"] = [
-        line_trace("accept length τ", x, _active(trend, "accept_length"), theme.accepted),
+        line_trace(
+            "accept length τ",
+            x,
+            _active(trend, "accept_length"),
+            theme.accepted,
+            text=kinds,
+            hovertemplate="%{y:.2f} %{text}",
+        ),
         _limit("ceiling K + 1", x, ceiling, theme),
     ]
     top = max((value for value in ceiling if value is not None), default=DEFAULT_DEPTH + 1)
@@ -95,7 +121,15 @@ def acceptance_trend_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
         tickformat="d",
         every=_tick_distance(top),
     )
-    return _finish(figure, trend, theme, ACCEPT_LENGTH)
+    words = replace(ACCEPT_LENGTH, definition=f"{ACCEPT_LENGTH.definition}{_mixed_evidence(trend)}")
+    return _finish(figure, trend, theme, words)
+
+
+def _mixed_evidence(trend: AcceptanceTrend) -> str:
+    """Return a sentence that names the kinds of evidence on one line; empty for one kind."""
+    used = {point.evidence for point in trend.points if point.accept_length is not None}
+    words = [text for kind, text in EVIDENCE_WORDS.items() if kind in used and text]
+    return f" Points are {' or '.join(words)}: hover says which." if len(words) > 1 else ""
 
 
 def strict_acceptance_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
