@@ -2,7 +2,8 @@
 
 An engine needs longer to start than the time between two good scrapes, so such a fall is doubtful. Its values
 wait for a few scrapes: if the counters keep growing, it was a restart after all and nothing is lost; if they
-fall again, several processes answer by turns (a load balancer), and growth between them means nothing.
+fall again, several processes answer by turns (a load balancer), and growth between them means nothing. Unless
+the engine says each time that it is one never seen before: then it was restarted again.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Watch:
         self._monotonic = monotonic
         self._last: Mapping[SeriesKey, float] = {}
         self._fell_at: float | None = None
+        self.fell_now = False
+        """The counters of the last judged scrape fell, and nothing explains it."""
         self._held = 0
         self._calm_in = 0
 
@@ -56,6 +59,7 @@ class Watch:
         """Judge a good scrape; ``gap``: the one before it was not, so that a restart explains a fall."""
         fell = fell_together(self._last, counters)
         self._last = counters
+        self.fell_now = fell and not gap and not self._calm_in
         if self._calm_in:
             self._calm_in = CALM_SCRAPES if fell else self._calm_in - 1
             return Doubt.SEVERAL if self._calm_in else Doubt.ANEW
@@ -66,14 +70,18 @@ class Watch:
             return Doubt.HELD if self._held else Doubt.RELEASED
         return Doubt.NONE
 
+    def hold(self) -> Doubt:
+        """Wait: what fell may be a restart."""
+        self._held, self._calm_in = HELD_SCRAPES, 0
+        return Doubt.HELD
+
     def _doubtful(self) -> Doubt:
         now, before = self._monotonic(), self._fell_at
         self._fell_at = now
         if before is not None and now - before < FLAPPING_SECONDS:
             self._held, self._calm_in = 0, CALM_SCRAPES
             return Doubt.SEVERAL
-        self._held = HELD_SCRAPES
-        return Doubt.HELD
+        return self.hold()
 
 
 def fell_together(before: Mapping[SeriesKey, float], now: Mapping[SeriesKey, float]) -> bool:

@@ -26,6 +26,7 @@ from specscope_collectors.observations import Batch, HealthState, Labels, Sink, 
 from specscope_collectors.reader import Reader
 from specscope_collectors.schedule import Due
 from specscope_collectors.sources.sglang_info import ServerInfo
+from specscope_collectors.sources.sglang_info.fingerprint import identify
 from specscope_collectors.sources.sglang_loads.levels import FIELDS
 from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 from specscope_collectors.sources.sglang_metrics.reading import doubted
@@ -34,6 +35,7 @@ from specscope_collectors.tick import Committed, Tick, growth, health_observatio
 MAX_DEFERRALS = 3
 """Scrapes for which values wait until the engine says what it is; then the metrics alone must do."""
 RETRY_INFO_SECONDS = 30.0
+MAX_PROCESSES = 32
 ANSWERED = READ | {HealthState.DISABLED}
 """States of ``/metrics`` in which the engine is worth asking more."""
 LOADS_BESIDE_METRICS = frozenset({
@@ -78,6 +80,8 @@ class TargetCollector:
         self._deferrals = 0
         self._loads_offered = True
         self._is_shared = False
+        self._processes: tuple[str, ...] = ()
+        """Fingerprints of the processes that were seen when counters fell."""
         self._told = ""
 
     async def scrape(self) -> None:
@@ -91,7 +95,7 @@ class TargetCollector:
         tick.plain = await self._reader.in_thread(lambda: growth(tick, committed.memory))
         self.was_slow = tick.metrics.health.state is HealthState.TIMEOUT
         self._notice_gap(tick)
-        doubt = self._doubt(tick)
+        doubt = await self._doubt(tick, committed.known)
         if doubt is Doubt.ANEW:
             committed = replace(committed, memory=CounterMemory())
             tick.plain = growth(tick, committed.memory)
@@ -116,16 +120,28 @@ class TargetCollector:
             self._must_ask = self._gap = True
         self._was_off = is_off
 
-    def _doubt(self, tick: Tick) -> Doubt:
+    async def _doubt(self, tick: Tick, known: Known | None) -> Doubt:
         """Take the values away while they may be of several processes."""
         if tick.mapped is None:
             return Doubt.NONE
         doubt = self._watch.judge(tick.mapped.counters, gap=self._gap)
+        if self._watch.fell_now and await self._is_unseen(known) and doubt is Doubt.SEVERAL:
+            doubt = self._watch.hold()
         if doubt in DOUBTFUL:
             tick.metrics, tick.plain = doubted(tick.metrics, doubt), None
         elif doubt is not Doubt.NONE:
             self._must_ask = self._gap = True
         return doubt
+
+    async def _is_unseen(self, known: Known | None) -> bool:
+        """Ask the engine which process it is; return whether it is one that never answered before."""
+        info = (await self._reader.info()).info
+        if info is None or known is None:
+            return False
+        process = identify(info).process
+        is_unseen = process not in (known.identity.process, *self._processes)
+        self._processes = (*self._processes, known.identity.process, process)[-MAX_PROCESSES:]
+        return is_unseen
 
     async def _ask_further(self, tick: Tick, known: Known | None) -> None:
         mapped, is_due = tick.mapped, self._info_due.now()

@@ -17,6 +17,10 @@ from specscope_server.demo.model import DEAD, HEALTHY, CycleModel
 MINUTE = 60.0
 RESTART_SECONDS = 90.0
 """How long the engine is away when a phase starts a new launch (story seconds)."""
+LEAST_AWAY_MS = 6_000.0
+"""But at least so long on the clock, that a collector with the default interval sees it away …"""
+LARGEST_AWAY_SHARE = 0.3
+"""… unless that is more than this share of the phase."""
 LOAD_CYCLE_SECONDS = 4 * 3600.0
 """The load curve of a day, squeezed into four story hours."""
 MAX_RATE = 2.0
@@ -135,11 +139,15 @@ class Story:
             if phase.launch
         ]
         ends = [start for start, _ in begun[1:]] + [math.inf]
-        away = RESTART_SECONDS * 1000 / self.speed
         return [
-            Launch(index, plan, start + (away if index else 0.0), end)
+            Launch(index, plan, start + (self._away_ms(end - start) if index else 0.0), end)
             for index, ((start, plan), end) in enumerate(zip(begun, ends, strict=True))
         ]
+
+    def _away_ms(self, launch_ms: float) -> float:
+        """Return how long the engine takes to come back, of the time until the next launch."""
+        least_ms = min(LEAST_AWAY_MS, LARGEST_AWAY_SHARE * launch_ms)
+        return max(RESTART_SECONDS * 1000 / self.speed, least_ms)
 
     def rate_at(self, elapsed_ms: float) -> float:
         """Return requests per second of the clock that arrive at a moment."""

@@ -108,6 +108,20 @@ def test_a_restart_that_outgrows_the_old_counters_while_it_waits_is_still_one() 
         assert len(b.sink.launches()) == 2
 
 
+def test_an_engine_that_restarts_often_is_not_taken_for_several() -> None:
+    """Each time it says that it is a process never seen before; a load balancer's engines come back."""
+    with bench() as b:
+        b.scrape()
+        for _ in range(4):
+            b.engine.serve(tokens=100)
+            b.scrape()
+            b.engine.restart(tokens=30, verify_calls=12)
+            b.scrape(1 + HELD_SCRAPES)
+            assert b.sink.health().state is HealthState.OK
+        assert len(b.sink.launches()) == 5
+        assert b.sink.total(TOKENS) == 4 * 130
+
+
 def test_a_single_odd_counter_is_no_reason_to_doubt_the_others() -> None:
     engine = Engine()
     names = ("prompt_tokens_total", "cached_tokens_total", "num_aborted_requests_total")
