@@ -18,7 +18,7 @@ _NUMBER_COLUMNS = ("number", *Number.model_fields)
 @router.get(
     "/summary", summary="Summarise acceptance", response_model=AcceptanceSummary,
     responses=answers(examples.SUMMARY, 404, 422,
-    csv="number,value,unit\r\naccept_length,2.35,tokens/cycle\r\n"),
+    csv="number,value,unit\r\naccept_length,2.41,tokens/cycle\r\n"),
 )  # fmt: skip
 def summary(
     request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,
@@ -37,7 +37,7 @@ def summary(
 @router.get(
     "/trend", summary="Show acceptance over time", response_model=AcceptanceTrend,
     responses=answers(examples.TREND, 404, 422,
-    csv="time,state,accept_length\r\n2026-03-01T11:00:00.000Z,active,2.35\r\n"),
+    csv="time,state,accept_length\r\n2026-03-01T11:00:00.000Z,active,2.41\r\n"),
 )  # fmt: skip
 def acceptance_trend(
     request: Request, db: Db, state: State, span: Range, server: ServerName, launch: LaunchChoice = None,

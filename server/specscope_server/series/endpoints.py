@@ -9,7 +9,15 @@ from fastapi import APIRouter, Query, Request, Response
 from specscope_server.kit.web.formats import respond
 from specscope_server.kit.web.openapi import answers
 from specscope_server.kit.web.pagination import Cursor, Limit
-from specscope_server.kit.web.params import Format, FormatChoice, LaunchChoice, OptionalServer, Range, Rank
+from specscope_server.kit.web.params import (
+    Format,
+    FormatChoice,
+    LaunchChoice,
+    OptionalServer,
+    Range,
+    Rank,
+    Span,
+)
 from specscope_server.kit.web.state import Db, State
 from specscope_server.series import examples, query, schemas, service
 
@@ -156,7 +164,7 @@ def latest(
 def events(
     request: Request,
     db: Db,
-    span: Range,
+    span: Span,
     server: OptionalServer = None,
     kind: Annotated[str | None, Query(description="Only this kind, e.g. `launch`")] = None,
     limit: Limit = 100,

@@ -54,6 +54,11 @@ def test_errors_of_the_api(lone_web: Web, method: str, path: str, status: int) -
     assert assert_problem(lone_web, method, path, status).detail
 
 
+def test_the_allow_header_names_the_methods_of_every_route_at_the_path(lone_web: Web) -> None:
+    assert lone_web.request("DELETE", "/login").headers["allow"] == "GET, POST"
+    assert lone_web.request("DELETE", "/api/v1/servers").headers["allow"] == "GET"
+
+
 def test_each_wrong_input_is_listed(lone_web: Web) -> None:
     problem = assert_problem(lone_web, "GET", "/api/v1/series?limit=zero&format=xml", 422)
     assert problem.errors is not None

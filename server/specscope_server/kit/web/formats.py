@@ -28,9 +28,14 @@ def dump_json(value: Any) -> bytes:
 
 
 def safe_cell(value: Any) -> Any:
-    """Return what a spreadsheet shows as text: labels are untrusted, and ``=1+1`` would run as a formula."""
+    """Return what a spreadsheet shows as text: labels are untrusted, and ``=1+1`` would run as a formula.
+
+    Truth values are written as in JSON.
+    """
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, Mapping | list | tuple):
         value = dump_json(value).decode()
     if isinstance(value, str) and value.startswith(_FORMULA_STARTS):

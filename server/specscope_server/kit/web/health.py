@@ -22,21 +22,24 @@ def health_router(is_current: Callable[[AppState], bool]) -> APIRouter:
     """Return the two routes; ``is_current`` tells whether the store's tables are up to date."""
     router = APIRouter(tags=["health"])
 
-    @router.get("/healthz", summary="Is the process alive", responses=answers({"alive": True}))
+    alive = answers({"alive": True}, needs_token=False)
+    ready = answers(_READY, needs_token=False)
+
+    @router.get("/healthz", summary="Is the process alive", responses=alive)
     def healthz() -> dict[str, bool]:
         """Answers as long as the process can answer at all; needs no token."""
         return {"alive": True}
 
-    @router.get("/readyz", summary="Is the server ready", responses=answers(_READY))
+    @router.get("/readyz", summary="Is the server ready", responses=ready)
     def readyz(request: Request) -> Response:
         """200 when the store answers and is migrated and the collectors run, else 503 with what is wrong;
         no token.
         """
         checks = readiness(get_state(request), is_current)
-        ready = all(outcome == "ok" for outcome in checks.values())
-        body: dict[str, Any] = {"ready": ready, "checks": checks}
+        is_ready = all(outcome == "ok" for outcome in checks.values())
+        body: dict[str, Any] = {"ready": is_ready, "checks": checks}
         return Response(
-            dump_json(body), 200 if ready else 503, {"Cache-Control": "no-store"}, "application/json"
+            dump_json(body), 200 if is_ready else 503, {"Cache-Control": "no-store"}, "application/json"
         )
 
     return router

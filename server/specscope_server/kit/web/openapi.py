@@ -20,12 +20,13 @@ def answers(
     csv: str | None = None,
     more: tuple[str, ...] = (),
     media_type: str = "application/json",
+    needs_token: bool = True,
 ) -> dict[int | str, dict[str, Any]]:
     """Return FastAPI's ``responses``: the good answer with an example, and problem documents for ``errors``.
 
     ``csv``: an example, for answers that are also given as CSV and NDJSON. ``more``: further media types.
 
-    401 and 503 are possible everywhere and always added.
+    503 is possible everywhere and always added, and so is 401 unless the path is open to all.
     """
     content: dict[str, Any] = {media_type: {"example": example}}
     if csv is not None:
@@ -33,7 +34,7 @@ def answers(
         content["application/x-ndjson"] = {"schema": {"type": "string"}}
     content |= {name: {"schema": {"type": "string"}} for name in more}
     documented: dict[int | str, dict[str, Any]] = {200: {"description": "The answer", "content": content}}
-    for status in sorted({*errors, 401, 503}):
+    for status in sorted({*errors, 503} | ({401} if needs_token else set())):
         documented[status] = _problem(status)
     return documented
 

@@ -98,4 +98,10 @@ def make_time_range(
     return asked
 
 
+def time_span(state: State, from_: From = "now-6h", to: To = "now") -> TimeRange:
+    """Read from and to where nothing is cut into buckets."""
+    return make_time_range(state, from_, to)
+
+
 Range = Annotated[TimeRange, Depends(time_range)]
+Span = Annotated[TimeRange, Depends(time_span)]

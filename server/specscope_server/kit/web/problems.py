@@ -13,10 +13,12 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from specscope_server.kit.errors import SpecscopeError
 
 MEDIA_TYPE = "application/problem+json"
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 log = structlog.get_logger(__name__)
 
 
@@ -105,11 +107,22 @@ def _item(entry: Mapping[str, Any]) -> dict[str, str]:
 def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     title = http.HTTPStatus(error.status_code).phrase.capitalize()
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
     detail = {
         404: f"there is nothing at {request.url.path[:200]}; the API is described at /api/v1/openapi.json",
         405: f"{request.method[:20]} is not possible at {request.url.path[:200]}; see the Allow header",
     }.get(error.status_code, str(error.detail))
-    return problem_response(request, error.status_code, title, detail, headers=error.headers)
+    return problem_response(request, error.status_code, title, detail, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """Return the methods of every route at this path; the router names only those of the first."""
+    scopes = {method: {**request.scope, "method": method} for method in _METHODS}
+    return ", ".join(
+        method
+        for method, scope in scopes.items()
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+    )
 
 
 def _not_storable(request: Request, error: Exception) -> Response:
