@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from specscope_server.acceptance.engine_rates import release_of
-from specscope_server.acceptance.gather import LaunchData
+from specscope_server.acceptance.gather import DERIVING, LaunchData
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import derived_accepted
@@ -16,21 +14,16 @@ from specscope_server.kit.versions import is_lower_bound
 MAX_NAMED = 3
 COUNTED_FROM = (0, 5, 15)
 """First SGLang line that counts verify calls."""
-_NEEDED = ("spec.verify_calls", "tokens.generated", "requests.finished")
 
 
 def counted_launches(measured: Measured) -> list[LaunchData]:
     """Return the launches whose counters give an accept length."""
-    return [
-        data
-        for data in measured.launches
-        if all(name in data.counters for name in _NEEDED) and data.counters[_NEEDED[0]].total > 0
-    ]
+    return [data for data in measured.counted if data.counts_all]
 
 
 def comparable(measured: Measured) -> Measured:
     """Return what was measured of those launches alone whose gauges and counters both give τ."""
-    both = [data for data in counted_launches(measured) if _has_length(data)]
+    both = [data for data in counted_launches(measured) if data.shows("spec.accept_length")]
     return Measured(measured.window, both, None)
 
 
@@ -47,17 +40,17 @@ def contradiction(measured: Measured) -> str:
 
 
 def _too_many(data: LaunchData) -> str:
-    calls, tokens, requests = (data.counters[name].total for name in _NEEDED)
-    accepted, depth = derived_accepted(tokens, requests, calls), constant_draft_tokens(data)
+    tokens, requests, calls = (data.counters[metric].total for metric in DERIVING)
+    accepted, draft_tokens = derived_accepted(tokens, requests, calls), constant_draft_tokens(data)
     length = 1 + accepted / calls
-    if depth is not None and accepted > calls * (depth - 1) * (1 + 1e-9):
-        proposed = calls * (depth - 1)
+    if draft_tokens is not None and accepted > calls * (draft_tokens - 1) * (1 + 1e-9):
+        proposed = calls * (draft_tokens - 1)
         return (
             f"launch {data.launch.id} would have accepted {accepted:.0f} of {proposed:.0f} proposed drafts "
-            f"(τ = {length:.2f} with D = {depth:.0f})"
+            f"(τ = {length:.2f} with D = {draft_tokens:.0f})"
         )
     seen = data.extremes("spec.num_draft_tokens")
-    if depth is None and seen and not data.launch.adaptive and length > seen[1] + 1:
+    if draft_tokens is None and seen and not data.launch.adaptive and length > seen[1] + 1:
         return f"launch {data.launch.id} would have τ = {length:.2f} with D ≤ {seen[1]:.0f}"
     return ""
 
@@ -103,19 +96,19 @@ def disturbance_note(measured: Measured) -> str:
 
 
 def _why_no_share(measured: Measured) -> str:
-    printed = [data for data in measured.launches if _has_length(data)]
+    printed = [data for data in measured.launches if data.shows("spec.accept_length")]
     if not printed:
         return "no accept length in this range"
     for data in printed:
-        depth = constant_draft_tokens(data)
-        if depth is None and data.launch.adaptive:
+        draft_tokens = constant_draft_tokens(data)
+        if draft_tokens is None and data.launch.adaptive:
             return "D changes while the engine runs (adaptive), so what was proposed is not known"
-        if depth is None and data.extremes("spec.num_draft_tokens"):
+        if draft_tokens is None and data.extremes("spec.num_draft_tokens"):
             return f"D changed inside launch {data.launch.id}, so what was proposed is not known"
-        if depth is None:
+        if draft_tokens is None:
             return "D is not known: neither a gauge nor the launch says it"
-        if depth <= 1:
-            return f"nothing is proposed with D = {depth:.0f}"
+        if draft_tokens <= 1:
+            return f"nothing is proposed with D = {draft_tokens:.0f}"
     return "accept length and D contradict each other"
 
 
@@ -127,7 +120,7 @@ def left_out(measured: Measured) -> str:
         counted = {data.launch.id for data in counted_launches(measured)}
         missing = [data for data in measured.launches if data.launch.id not in counted]
     else:
-        missing = [data for data in measured.launches if not _has_length(data)]
+        missing = [data for data in measured.launches if not data.shows("spec.accept_length")]
     return _sentence(missing, measured.evidence)
 
 
@@ -141,7 +134,7 @@ def _sentence(missing: Sequence[LaunchData], evidence: Evidence) -> str:
 
 def _why(data: LaunchData, evidence: Evidence) -> str:
     launch = data.launch
-    if launch.algorithm is None and launch.version_source == "server_info":
+    if data.is_plain:
         return "it decodes without speculation"
     if evidence is Evidence.GAUGES:
         return "it printed no accept length while active"
@@ -149,7 +142,3 @@ def _why(data: LaunchData, evidence: Evidence) -> str:
     if release and release < COUNTED_FROM and not is_lower_bound(launch.version_source):
         return f"SGLang {launch.engine_version} counts no verify calls"
     return "no verify calls were counted: no request finished, or its version counts none"
-
-
-def _has_length(data: LaunchData) -> bool:
-    return not bool(np.isnan(data.gauge("spec.accept_length")).all())

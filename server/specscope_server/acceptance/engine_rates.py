@@ -22,6 +22,10 @@ TOLERANCE = 0.012
 """Rates may be rounded to two decimals (±0.005), τ too (±0.005/D), and ranks are read at other times."""
 
 
+UNDETERMINED = "undetermined"
+"""Stands for the formula of a rate whose definition cannot be told."""
+
+
 class Formula(StrEnum):
     """Definitions of the printed rate."""
 
@@ -41,6 +45,8 @@ class Decision:
     reason: str
     contradicts: bool = False
     """The numbers contradict the version's formula (not merely too little to decide)."""
+    is_checked: bool = True
+    """False: the version alone tells the definition; there were no numbers to compare it with."""
 
 
 def release_of(version: str | None) -> tuple[int, int, int] | None:
@@ -112,7 +118,8 @@ def strict_equivalent(formula: Formula | None, rate: float, draft_tokens: float 
 
 def _undecided_without_numbers(told: Formula, shown: str | None, draft_tokens: float | None) -> Decision:
     if told in (Formula.WITH_BONUS, Formula.STRICT) and (draft_tokens is None or draft_tokens > 1):
-        return Decision(told, f"the engine version says {told}; it could not be checked against τ and D")
+        reason = f"the engine version says {told}; it could not be checked against τ and D"
+        return Decision(told, reason, is_checked=False)
     version = f"the version, {shown}," if shown else "the version"
     return Decision(
         None, f"{version} does not tell the definition, and D or the numbers to decide are missing"

@@ -6,7 +6,7 @@ when it idles); rates start at 0; the accept length axis runs from 1 (nothing ac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -43,7 +43,7 @@ RATE_WORDS = {
     "(τ−1)/(D−1)": "drafts only, without the bonus token",
 }
 """Formula of a printed rate → what to know about it."""
-RATE_DASHES = ("dash", "dashdot", "longdash", "longdashdot")
+RATE_DASHES = ("solid", "dash", "dashdot", "longdash")
 """One line style per definition; dots are the floor's."""
 
 ACCEPT_LENGTH = Words(
@@ -188,16 +188,6 @@ def load_figure(trend: AcceptanceTrend, theme: Theme) -> Figure:
     ]
     _axis(figure, "requests", None, ",.1f")
     return _finish(figure, trend, theme, LOAD)
-
-
-TREND_FIGURES: dict[str, Callable[[AcceptanceTrend, Theme], Figure]] = {
-    "accept-length": acceptance_trend_figure,
-    "draft-acceptance": strict_acceptance_figure,
-    "engine-rate": engine_rate_figure,
-    "throughput": throughput_figure,
-    "load": load_figure,
-}
-"""Name in the URL → function."""
 
 
 def idle_bands(points: Sequence[TrendPoint], step_seconds: float) -> list[Band]:

@@ -22,7 +22,9 @@ from specscope_server.models import Latest, Launch
 from specscope_server.series.statistics import combine
 from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
-COUNTERS = ("spec.verify_calls", "tokens.generated", "requests.finished", "tokens.decoded")
+DERIVING = ("tokens.generated", "requests.finished", "spec.verify_calls")
+"""Counters from which accepted drafts are derived, as `derived_accepted` takes them."""
+COUNTERS = (*DERIVING, "tokens.decoded")
 DISTURBANCES = ("requests.aborted", "requests.retracted")
 """Counters of what makes derived counts uncertain."""
 PREFILL = ("tokens.prefill_computed", "tokens.prefill_cached")
@@ -123,6 +125,25 @@ class LaunchData:
             if metric in rank.mean
         ]
         return combine(rows, CATALOGUE[metric].across) if rows else np.full(self.buckets, np.nan)
+
+    def shows(self, metric: str) -> bool:
+        """Tell whether a gauge was observed while the engine was active."""
+        return not bool(np.isnan(self.gauge(metric)).all())
+
+    def grown(self, metric: str) -> float | None:
+        """Return the growth of a counter over the window; None = not counted."""
+        counter = self.counters.get(metric)
+        return None if counter is None else counter.total
+
+    @property
+    def counts_all(self) -> bool:
+        """Tell whether every counter is there from which accepted drafts are derived."""
+        return all(metric in self.counters for metric in DERIVING)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether the launch is known to decode without speculation."""
+        return self.launch.algorithm is None and self.launch.version_source == "server_info"
 
     def total(self, metric: str) -> Floats:
         """Return the sum of a gauge over ranks."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from specscope_server.acceptance.engine_rates import Decision, decide
-from specscope_server.acceptance.gather import Growth, LaunchData
+from specscope_server.acceptance.gather import DERIVING, LaunchData
 from specscope_server.acceptance.requests import RequestSums
 from specscope_server.acceptance.schemas import Evidence
 from specscope_server.acceptance.statistics import (
@@ -18,12 +18,12 @@ from specscope_server.acceptance.statistics import (
     Ratio,
     bootstrapped_ratio,
     derived_accepted,
+    pooled,
     strict_acceptance,
     sum_over,
     time_weighted,
 )
 from specscope_server.kit.timerange import Window
-from specscope_server.models import Launch
 
 REQUESTS_COVER = 0.5
 """Share of the counted cycles that request records must cover before they are preferred to the counters."""
@@ -40,11 +40,6 @@ def constant_draft_tokens(data: LaunchData) -> float | None:
     if seen is None:
         return None if data.launch.num_draft_tokens is None else float(data.launch.num_draft_tokens)
     return seen[0] if seen[0] == seen[1] else None
-
-
-def is_plain(launch: Launch) -> bool:
-    """Tell whether the launch is known to decode without speculation."""
-    return launch.algorithm is None and launch.version_source == "server_info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +74,31 @@ class Measured:
     @cached_property
     def counted(self) -> list[LaunchData]:
         """Return the launches that counted verify calls in the window."""
-        return [data for data in self.launches if _total(data, "spec.verify_calls")]
+        return [data for data in self.launches if data.grown("spec.verify_calls")]
 
     @cached_property
     def uncounted(self) -> int:
         """Return how many launches printed an accept length but counted no verify calls."""
-        others = (data for data in self.launches if not _total(data, "spec.verify_calls"))
-        return sum(not np.isnan(data.gauge("spec.accept_length")).all() for data in others)
+        others = (data for data in self.launches if not data.grown("spec.verify_calls"))
+        return sum(data.shows("spec.accept_length") for data in others)
 
     @cached_property
     def counters(self) -> CounterCounts:
         """Return the counts behind the counters, summed over launches."""
-        calls, counted = 0.0, self.counted
-        tokens: float | None = None
-        requests: float | None = None
-        proposed: float | None = 0.0 if counted else None
-        for data in counted:
-            calls += _total(data, "spec.verify_calls") or 0.0
-            depth = constant_draft_tokens(data)
-            proposed = None if proposed is None or depth is None else proposed + _calls_times(data, depth - 1)
-        complete = all(
-            "tokens.generated" in d.counters and "requests.finished" in d.counters for d in counted
+        tokens, requests, calls = (
+            _sum_if_known([data.grown(metric) for data in self.counted]) for metric in DERIVING
         )
-        if counted and complete:
-            tokens = sum(_total(data, "tokens.generated") or 0.0 for data in counted)
-            requests = sum(_total(data, "requests.finished") or 0.0 for data in counted)
-        accepted = None if tokens is None or requests is None else derived_accepted(tokens, requests, calls)
-        return CounterCounts(calls, tokens, requests, accepted, proposed)
+        if calls is None or tokens is None or requests is None:
+            tokens = requests = accepted = None
+        else:
+            accepted = derived_accepted(tokens, requests, calls)
+        proposed = _sum_if_known([_proposed(data) for data in self.counted])
+        return CounterCounts(calls or 0.0, tokens, requests, accepted, proposed)
 
     @cached_property
     def counter_length(self) -> Ratio:
         """Return τ from counters with its interval."""
-        y, x, _ = self.counter_arrays()
+        y, x, _ = self.counter_arrays
         if self.counters.accepted is None or not self.counters.calls:
             return Ratio(None)
         interval = bootstrapped_ratio(y, x)
@@ -119,27 +107,22 @@ class Measured:
     @cached_property
     def counter_strict(self) -> Ratio:
         """Return strict acceptance from counters; None without proposed drafts."""
-        y, _, p = self.counter_arrays()
+        y, _, p = self.counter_arrays
         if self.counters.accepted is None or not self.counters.proposed:
             return Ratio(None)
         return replace(bootstrapped_ratio(y, p), value=self.counters.accepted / self.counters.proposed)
 
+    @cached_property
     def counter_arrays(self) -> tuple[Floats, Floats, Floats]:
         """Return per bucket, summed over launches: derived accepted drafts, verify calls, proposed drafts."""
         accepted, calls, proposed = [], [], []
         for data in self.launches:
-            if all(
-                name in data.counters
-                for name in ("spec.verify_calls", "tokens.generated", "requests.finished")
-            ):
-                c, t, r = (
-                    data.counters[name].value
-                    for name in ("spec.verify_calls", "tokens.generated", "requests.finished")
-                )
-                depth = constant_draft_tokens(data)
+            if data.counts_all:
+                t, r, c = (data.counters[metric].value for metric in DERIVING)
+                draft_tokens = constant_draft_tokens(data)
                 accepted.append(np.nan_to_num(t) - np.nan_to_num(r) - c)
                 calls.append(c)
-                proposed.append(c * (depth - 1) if depth is not None else np.full(len(c), np.nan))
+                proposed.append(np.full(len(c), np.nan) if draft_tokens is None else c * (draft_tokens - 1))
         size = self.window.buckets
         known = sum_over(proposed, size)
         for array, made in zip(calls, proposed, strict=True):
@@ -149,35 +132,27 @@ class Measured:
     @cached_property
     def gauge_length(self) -> tuple[float | None, int]:
         """Return (time-weighted mean of the engine's τ over active buckets, how many)."""
-        return self._over_launches("spec.accept_length", self.launches)
+        return _pooled_gauge("spec.accept_length", self.launches)
 
     @cached_property
     def counted_gauge_length(self) -> tuple[float | None, int]:
         """Return the same over those launches only that also counted verify calls."""
-        return self._over_launches("spec.accept_length", self.counted)
+        return _pooled_gauge("spec.accept_length", self.counted)
 
     @cached_property
     def gauge_strict(self) -> float | None:
         """Return (τ − 1)/(D − 1) of the gauges, weighted by active time; None if any D is unknown."""
-        total, weight = 0.0, 0
+        shares = []
         for data in self.launches:
             value, n = time_weighted(data.gauge("spec.accept_length"), data.activity[0])
-            depth = constant_draft_tokens(data)
+            draft_tokens = constant_draft_tokens(data)
             if value is None:
                 continue
-            share = None if depth is None else strict_acceptance(value, depth)
+            share = None if draft_tokens is None else strict_acceptance(value, draft_tokens)
             if share is None:
                 return None
-            total, weight = total + share * n, weight + n
-        return total / weight if weight else None
-
-    def _over_launches(self, metric: str, launches: Sequence[LaunchData]) -> tuple[float | None, int]:
-        total, weight = 0.0, 0
-        for data in launches:
-            value, n = time_weighted(data.gauge(metric), data.activity[0])
-            if value is not None:
-                total, weight = total + value * n, weight + n
-        return (total / weight, weight) if weight else (None, 0)
+            shares.append((share, n))
+        return pooled(shares)[0]
 
     @cached_property
     def activity(self) -> tuple[Flags, Flags]:
@@ -201,8 +176,8 @@ class Measured:
         """Return (growth per second of active time, growth) of a counter over all launches."""
         grown, span_ms = 0.0, 0
         for data in self.launches:
-            counter: Growth | None = data.counters.get(metric)
-            if counter is not None and not (metric == "spec.verify_calls" and is_plain(data.launch)):
+            counter = data.counters.get(metric)
+            if counter is not None and not (metric == "spec.verify_calls" and data.is_plain):
                 active = data.activity[0]
                 grown += float(np.nansum(counter.value[active]))
                 span_ms += int(counter.span_ms[active].sum())
@@ -210,12 +185,9 @@ class Measured:
 
     def throughput_gauge(self) -> tuple[float | None, int]:
         """Return (time-weighted sum over ranks of the engine's tokens per second while active, samples)."""
-        total, weight = 0.0, 0
-        for data in self.launches:
-            value, n = time_weighted(data.total("throughput.generated"), data.activity[0])
-            if value is not None:
-                total, weight = total + value * n, weight + n
-        return (total / weight, weight) if weight else (None, 0)
+        return pooled(
+            time_weighted(data.total("throughput.generated"), data.activity[0]) for data in self.launches
+        )
 
     def newest_ms(self, *metrics: str) -> int | None:
         """Return when the newest sample of any of these metrics was taken."""
@@ -228,7 +200,7 @@ class Measured:
     def rate_launch(self) -> LaunchData | None:
         """Return the newest launch with a rate that was printed while active."""
         for data in reversed(self.launches):
-            if not np.isnan(data.gauge("spec.engine_accept_rate")).all():
+            if data.shows("spec.engine_accept_rate"):
                 return data
         return None
 
@@ -268,10 +240,16 @@ def last_same(data: LaunchData, metric: str) -> float | None:
     return values.pop() if len(values) == 1 else None
 
 
-def _total(data: LaunchData, metric: str) -> float | None:
-    counter = data.counters.get(metric)
-    return None if counter is None else counter.total
+def _pooled_gauge(metric: str, launches: Sequence[LaunchData]) -> tuple[float | None, int]:
+    return pooled(time_weighted(data.gauge(metric), data.activity[0]) for data in launches)
 
 
-def _calls_times(data: LaunchData, factor: float) -> float:
-    return (_total(data, "spec.verify_calls") or 0.0) * factor
+def _proposed(data: LaunchData) -> float | None:
+    calls, draft_tokens = data.grown("spec.verify_calls"), constant_draft_tokens(data)
+    return None if calls is None or draft_tokens is None else calls * (draft_tokens - 1)
+
+
+def _sum_if_known(values: Sequence[float | None]) -> float | None:
+    """Return the sum; None if any value is not known, or there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from specscope_server.acceptance.engine_rates import dilutes_with_prefill
-from specscope_server.acceptance.gather import GAUGES, LaunchData
+from specscope_server.acceptance.gather import DERIVING, GAUGES, LaunchData
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens, last_same, last_total
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS, Ratio
@@ -135,9 +133,8 @@ def accept_length(context: Context) -> Number:
             "τ = (Δ tokens − Δ requests) / Δ verify calls, over finished requests; prefill "
             "makes a request's first token"
         )
-        metrics = ("tokens.generated", "requests.finished", "spec.verify_calls")
         number = _of_counts(
-            context, measured.counter_length, measured.counters.calls, "tokens/cycle", definition, metrics
+            context, measured.counter_length, measured.counters.calls, "tokens/cycle", definition, DERIVING
         )
         number.note = number.note or _uncounted_note(measured)
         return number
@@ -161,9 +158,8 @@ def draft_acceptance(context: Context) -> Number:
         )
     if measured.evidence is Evidence.COUNTERS:
         definition = "(Δ tokens − Δ requests − Δ verify calls) / (Δ verify calls × (D − 1)); no bonus token"
-        metrics = ("tokens.generated", "requests.finished", "spec.verify_calls")
         number = _of_counts(
-            context, measured.counter_strict, measured.counters.calls, "1", definition, metrics
+            context, measured.counter_strict, measured.counters.calls, "1", definition, DERIVING
         )
         if measured.counters.proposed is None:
             number.note = (
@@ -283,7 +279,7 @@ def _of_counts(
 def _contributes(data: LaunchData, metric: str) -> bool:
     """Tell whether a launch's samples of a metric are in its number (gauges count while active only)."""
     if metric in GAUGES:
-        return metric in data.newest_ms and not np.isnan(data.gauge(metric)).all()
+        return data.shows(metric)
     return metric in data.newest_ms
 
 

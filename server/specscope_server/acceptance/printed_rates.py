@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from specscope_server.acceptance.engine_rates import Formula
+from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula
 from specscope_server.acceptance.gather import LaunchData
 from specscope_server.acceptance.measure import constant_draft_tokens, decision_for
 from specscope_server.acceptance.schemas import RateDefinition
@@ -21,8 +21,6 @@ from specscope_server.acceptance.windows import group_mean
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.versions import version_text
-
-UNDETERMINED = "undetermined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +88,11 @@ def described(rates: PrintedRates, window: Window) -> list[RateDefinition]:
 
 def _definition(data: LaunchData) -> tuple[Definition, float]:
     """Return (what this launch printed, 1/D or NaN)."""
-    launch, decision, depth = data.launch, decision_for(data), constant_draft_tokens(data)
+    launch, decision, draft_tokens = data.launch, decision_for(data), constant_draft_tokens(data)
     formula = decision.formula.value if decision.formula else UNDETERMINED
     version = version_text(launch.engine_version, launch.version_source) or "of unknown version"
-    has_floor = decision.formula is Formula.WITH_BONUS and depth
-    floor = 1 / depth if has_floor and depth else np.nan
+    has_floor = decision.formula is Formula.WITH_BONUS and draft_tokens
+    floor = 1 / draft_tokens if has_floor and draft_tokens else np.nan
     return Definition(formula, version, decision.reason, [launch.id]), floor
 
 

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import numbers
 from specscope_server.acceptance.doubts import contradiction, disturbance_note, left_out, with_doubts
-from specscope_server.acceptance.engine_rates import Formula, strict_equivalent
+from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula, strict_equivalent
 from specscope_server.acceptance.gather import LaunchData, gather
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens
 from specscope_server.acceptance.numbers import Context
@@ -132,10 +132,10 @@ def engine_rate(context: Context) -> EngineRate:
         number = context.number(None, "1", definition, ("spec.engine_accept_rate",))
         number.note = "no rate was printed in this range (SGLang prints one from the 0.5.8 line on)"
         return EngineRate(
-            number=number, formula="undetermined", includes_bonus=None, floor=None, strict_equivalent=None
+            number=number, formula=UNDETERMINED, includes_bonus=None, floor=None, strict_equivalent=None
         )
     value, n = time_weighted(data.gauge("spec.engine_accept_rate"), data.activity[0])
-    depth = constant_draft_tokens(data)
+    draft_tokens = constant_draft_tokens(data)
     formula = decision.formula
     state = NumberState.UNDETERMINED if formula is None else None
     number = context.number(
@@ -147,10 +147,10 @@ def engine_rate(context: Context) -> EngineRate:
     with_bonus = formula is Formula.WITH_BONUS
     return EngineRate(
         number=number,
-        formula=formula or "undetermined",
+        formula=formula or UNDETERMINED,
         includes_bonus=None if formula is None else with_bonus,
-        floor=1 / depth if with_bonus and depth else None,
-        strict_equivalent=None if value is None else strict_equivalent(formula, value, depth),
+        floor=1 / draft_tokens if with_bonus and draft_tokens else None,
+        strict_equivalent=None if value is None else strict_equivalent(formula, value, draft_tokens),
     )
 
 
@@ -163,13 +163,8 @@ def _rate_note(context: Context, data: LaunchData, reason: str) -> str:
 
 def counts(measured: Measured) -> Counts:
     """Return the raw counts of the evidence in use, beside the live decode counter."""
-    decoded = [
-        data.counters["tokens.decoded"].total
-        for data in measured.launches
-        if "tokens.decoded" in data.counters
-    ]
     counted = measured.counters
-    common = {"decoded_tokens": sum(decoded) if decoded else None}
+    common = {"decoded_tokens": _summed(measured, "tokens.decoded")}
     if measured.evidence is Evidence.REQUEST_HISTOGRAMS and measured.requests:
         sums = measured.requests
         return Counts(

@@ -8,11 +8,14 @@ strict draft acceptance = Σd / Σproposed  with proposed = cycles × (D − 1)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from specscope_server.series.statistics import combine
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -145,20 +148,18 @@ def time_weighted(values: Floats, active: Flags) -> tuple[float | None, int]:
     return (float(used.mean()), len(used)) if len(used) else (None, 0)
 
 
+def pooled(means: Iterable[tuple[float | None, int]]) -> tuple[float | None, int]:
+    """Return (mean, how many) of parts of which each is given so; a part without a mean does not count."""
+    known = [(mean, n) for mean, n in means if mean is not None]
+    weight = sum(n for _, n in known)
+    return (sum(mean * n for mean, n in known) / weight, weight) if weight else (None, 0)
+
+
 def mean_over(rows: list[Floats], buckets: int) -> Floats:
     """Return the mean over rows per bucket, NaN where no row has a value."""
-    if not rows:
-        return np.full(buckets, np.nan)
-    stacked = np.vstack(rows)
-    seen = ~np.isnan(stacked)
-    total = np.where(seen, stacked, 0.0).sum(axis=0)
-    return np.where(seen.any(axis=0), total / np.maximum(seen.sum(axis=0), 1), np.nan)
+    return combine(rows, "mean") if rows else np.full(buckets, np.nan)
 
 
 def sum_over(rows: list[Floats], buckets: int) -> Floats:
     """Return the sum over rows per bucket, NaN where no row has a value."""
-    if not rows:
-        return np.full(buckets, np.nan)
-    stacked = np.vstack(rows)
-    seen = ~np.isnan(stacked)
-    return np.where(seen.any(axis=0), np.where(seen, stacked, 0.0).sum(axis=0), np.nan)
+    return combine(rows, "sum") if rows else np.full(buckets, np.nan)

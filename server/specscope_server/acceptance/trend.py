@@ -67,12 +67,17 @@ def _newest_formula(rates: PrintedRates) -> str:
 
 
 def _marker(launch: Launch) -> LaunchMarker:
-    speculative = f"K={launch.num_steps} D={launch.num_draft_tokens}" if launch.num_draft_tokens else "launch"
     version = version_text(launch.engine_version, launch.version_source)
-    label = f"{speculative} · {version}" if version else speculative
+    label = " · ".join(filter(None, (_settings(launch), version)))
     return LaunchMarker(
         time=to_iso(launch.first_seen_ms), launch_id=launch.id, label=label, reason=launch.reason
     )
+
+
+def _settings(launch: Launch) -> str:
+    if launch.num_draft_tokens:
+        return f"K={launch.num_steps} D={launch.num_draft_tokens}"
+    return "off" if launch.algorithm is None and launch.version_source == "server_info" else "launch"
 
 
 class _Columns:
@@ -92,14 +97,14 @@ class _Columns:
         active, idle = measured.activity
         self.active = group_any(active, parts)
         self.idle = group_any(idle, parts) & ~self.active
-        accepted, calls, proposed = measured.counter_arrays()
+        accepted, calls, proposed = measured.counter_arrays
         self.accepted, self.calls = group_sum(accepted, parts), group_sum(calls, parts)
         unknown = (calls > 0) & np.isnan(proposed)
         self.proposed = np.where(group_any(unknown, parts), np.nan, group_sum(proposed, parts))
         self.length = mean([data.gauge("spec.accept_length") for data in launches])
         self.strict = mean([_gauge_strict(data) for data in launches])
-        self.steps = mean([_depth(data, "spec.num_steps", data.launch.num_steps) for data in launches])
-        self.width = mean([_width(data) for data in launches])
+        self.num_steps = mean([_setting(data, "spec.num_steps", data.launch.num_steps) for data in launches])
+        self.draft_tokens = mean([_draft_tokens(data) for data in launches])
         self.verify = group_sum(_counter(launches, "spec.verify_calls", size), parts)
         self.generated = group_sum(_counter(launches, "tokens.generated", size), parts)
         self.throughput = _throughput(launches, measured.window, parts)
@@ -134,8 +139,8 @@ def _point(columns: _Columns, window: Window, index: int, requests: RequestBucke
         engine_rate_floor=_known(columns.rates.floor, index) if printed else None,
         rate_formula=printed.formula if printed else "",
         rate_engine_version=printed.engine_version if printed else "",
-        num_steps=_known(columns.steps, index),
-        num_draft_tokens=_known(columns.width, index),
+        num_steps=_known(columns.num_steps, index),
+        num_draft_tokens=_known(columns.draft_tokens, index),
         verify_calls=_known(columns.verify, index),
         generated_tokens=_known(columns.generated, index),
         generated_tokens_per_second=_known(columns.throughput, index),
@@ -169,7 +174,7 @@ def _known(array: Floats, index: int) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _depth(data: LaunchData, metric: str, launched: int | None) -> Floats:
+def _setting(data: LaunchData, metric: str, launched: int | None) -> Floats:
     """Return K or D per bucket: the gauge, else what was launched wherever the launch was observed."""
     seen = data.gauge(metric)
     spread = data.extremes(metric)
@@ -200,12 +205,13 @@ def _throughput(launches: Sequence[LaunchData], window: Window, parts: int) -> F
     return group_sum(sum_over(tokens, window.buckets), parts) / np.where(time > 0, time, np.nan)
 
 
-def _width(data: LaunchData) -> Floats:
-    return _depth(data, "spec.num_draft_tokens", data.launch.num_draft_tokens)
+def _draft_tokens(data: LaunchData) -> Floats:
+    return _setting(data, "spec.num_draft_tokens", data.launch.num_draft_tokens)
 
 
 def _gauge_strict(data: LaunchData) -> Floats:
     """Return (τ − 1)/(D − 1) of the gauges; NaN where D is not known or the result is no share."""
-    width = _width(data)
-    strict = (data.gauge("spec.accept_length") - 1) / np.where(width > 1, width - 1, np.nan)
+    draft_tokens = _draft_tokens(data)
+    proposed = np.where(draft_tokens > 1, draft_tokens - 1, np.nan)
+    strict = (data.gauge("spec.accept_length") - 1) / proposed
     return np.where((strict >= -1e-9) & (strict <= 1 + 1e-9), strict, np.nan)

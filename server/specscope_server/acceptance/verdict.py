@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specscope_server.acceptance.doubts import comparable, contradiction
-from specscope_server.acceptance.measure import Measured, is_plain
+from specscope_server.acceptance.measure import Measured
 from specscope_server.acceptance.numbers import Context, choice_notes
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
@@ -14,6 +14,7 @@ from specscope_server.acceptance.schemas import (
     NumberState,
     Verdict,
 )
+from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS
 from specscope_server.kit.ranks import expected_ranks
 
 DEAD_LENGTH = 1.15
@@ -69,8 +70,7 @@ def _rate_check(measured: Measured, rate: EngineRate) -> Check:
         return Check(name=name, passed=None, message="this engine printed no rate in this range")
     if decision.formula is None:
         return Check(name=name, passed=False if decision.contradicts else None, message=decision.reason)
-    checked = "could not be checked" not in decision.reason
-    return Check(name=name, passed=True if checked else None, message=decision.reason)
+    return Check(name=name, passed=True if decision.is_checked else None, message=decision.reason)
 
 
 def _ranks_check(context: Context) -> Check:
@@ -92,7 +92,7 @@ def _agreement_check(measured: Measured) -> Check:
     gauge, counter = measured.counted_gauge_length[0], measured.counter_length.value
     if gauge is None or counter is None:
         return Check(name=name, passed=None, message="only one of the two is present")
-    if measured.counted_gauge_length[1] < 3 or measured.counters.calls < 200:
+    if measured.counted_gauge_length[1] < MIN_WINDOWS or measured.counters.calls < MIN_CYCLES:
         return Check(name=name, passed=None, message="too few cycles to compare")
     passed = abs(gauge - counter) <= AGREEMENT * abs(counter - 1) + 0.1
     return Check(name=name, passed=passed, message=f"τ {gauge:.2f} from gauges, {counter:.2f} from counters")
@@ -148,7 +148,7 @@ def _without_length(context: Context, length: Number) -> Verdict:
     if data is None:
         reason = "Nothing was read from this server in this range. The Sources page says what fails."
         return Verdict(state="unknown", headline="No data in this range", reasons=[reason])
-    if is_plain(data.launch):
+    if data.is_plain:
         reason = "The server was launched without --speculative-algorithm."
         return Verdict(state="unknown", headline="Speculation is off", reasons=[reason])
     if context.measured.ends_idle:
@@ -170,7 +170,7 @@ def _by_length(length: float) -> tuple[str, str]:
 def _how_many(summary: AcceptanceSummary) -> str:
     text = f"A cycle emits {summary.accept_length.value:.2f} tokens on average"
     strict = summary.draft_acceptance.value
-    return f"{text}; {strict:.1%} of the proposed drafts are accepted." if strict is not None else f"{text}."
+    return f"{text}; {100 * strict:.1f} % of the proposed drafts are accepted." if strict is not None else f"{text}."
 
 
 def _cautions(context: Context, summary: AcceptanceSummary) -> list[str]:

@@ -14,14 +14,14 @@ import numpy as np
 from specscope_server.acceptance.statistics import Flags, Floats
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Launch
+from specscope_server.store.rollup import HOUR_MS, MINUTE_MS, TEN_MINUTES_MS
 
-HOUR_MS = 3_600_000
 RAW_SPAN_MS = 6 * HOUR_MS
 """Windows up to here are read scrape by scrape, longer ones from summaries of a minute or more."""
 MIN_FINE, MAX_FINE = 300, 10_000
 MAX_VALUES, SERIES_PER_RANK = 1_200_000, 12
 MAX_SUMMARIES = 3_000
-SUMMARY_STEPS_MS = (60_000, 600_000, HOUR_MS)
+SUMMARY_STEPS_MS = (MINUTE_MS, TEN_MINUTES_MS, HOUR_MS)
 
 
 def most_buckets(launches: Sequence[Launch]) -> int:
