@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
-from tests.store.conftest import HOUR_MS, NOW, T0, batch, histogram, increment, launch, level
+from tests.store.conftest import HOUR_MS, NOW, T0, batch, histogram, increment, launch, level, rows
 
 from specscope_server.kit.timerange import Window
 from specscope_server.store.buckets import Buckets
 from specscope_server.store.ingest import IngestWriter
-from specscope_server.store.latest import latest_values
+from specscope_server.store.latest import newest_times
 from specscope_server.store.resolution import Segment, plan
 from specscope_server.store.retention import Retention, enforce
 from specscope_server.store.series_reader import find_series, read_buckets, read_distributions
@@ -172,11 +172,15 @@ def test_series_are_found_by_metric_server_launch_and_a_subset_of_labels(
 def test_the_newest_values(store_engine: Engine, writer: IngestWriter) -> None:
     writer.apply(batch(level(value=1), level(value=2, time_ms=T0 + 1), increment(value=5), sequence=2))
     with Session(store_engine) as session:
-        found = latest_values(session, 1, ["requests.running", "spec.verify_calls", "requests.queued"])
-    assert [(v.series.metric, v.time_ms, v.value, v.span_ms) for v in found] == [
+        found = find_series(session, metrics=["requests.running", "spec.verify_calls", "requests.queued"])
+        newest = newest_times(session, [ref.id for ref in found] + [10**6])
+    metric = {ref.id: ref.metric for ref in found}
+    stored = rows(store_engine, "latest", "series_id", "time_ms", "value", "span_ms")
+    assert [(metric[series_id], *more) for series_id, *more in stored] == [
         ("requests.running", T0 + 1, 2.0, 0),
         ("spec.verify_calls", T0, 5.0, 5_000),
     ]
+    assert newest == {series_id: time_ms for series_id, time_ms, *_ in stored}
 
 
 @pytest.mark.parametrize("step_ms", [7_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS])

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from specscope_collectors.catalogue import CATALOGUE
@@ -18,8 +17,9 @@ from specscope_server.acceptance.statistics import Flags, Floats, active_buckets
 from specscope_server.kit.ranks import homes, leaders, mirror_group, rank_number
 from specscope_server.kit.targets import of_target, target_names
 from specscope_server.kit.timerange import Window
-from specscope_server.models import Latest, Launch
+from specscope_server.models import Launch
 from specscope_server.series.statistics import combine
+from specscope_server.store.latest import newest_times
 from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
 DERIVING = ("tokens.generated", "requests.finished", "spec.verify_calls")
@@ -188,7 +188,11 @@ def gather(
     chosen = {launch.id: _of_target(launch, found) for launch in launches}
     used = [ref for refs, _ in chosen.values() for ref in refs]
     buckets = read_buckets(session, used, window) if used else {}
-    newest = _newest(session, list(buckets), window)
+    newest = {
+        key: time_ms
+        for key, time_ms in newest_times(session, list(buckets)).items()
+        if window.from_ms <= time_ms < window.to_ms
+    }
     gathered = []
     for launch in launches:
         refs, note = chosen[launch.id]
@@ -278,16 +282,6 @@ def _add_to_ranks(
 
 def _filled(first: Floats, second: Floats) -> Floats:
     return np.asarray(np.where(np.isnan(first), second, first))
-
-
-def _newest(session: Session, series_ids: list[int], window: Window) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for start in range(0, len(series_ids), 500):
-        query = select(Latest.series_id, Latest.time_ms).where(
-            Latest.series_id.in_(series_ids[start : start + 500])
-        )
-        found |= dict(session.execute(query).all())
-    return {key: time_ms for key, time_ms in found.items() if window.from_ms <= time_ms < window.to_ms}
 
 
 def _as_of(ref: SeriesRef, buckets: dict[int, Buckets], newest: dict[int, int], window: Window) -> int:

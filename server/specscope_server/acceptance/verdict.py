@@ -170,7 +170,9 @@ def _by_length(length: float) -> tuple[str, str]:
 def _how_many(summary: AcceptanceSummary) -> str:
     text = f"A cycle emits {summary.accept_length.value:.2f} tokens on average"
     strict = summary.draft_acceptance.value
-    return f"{text}; {100 * strict:.1f} % of the proposed drafts are accepted." if strict is not None else f"{text}."
+    if strict is None:
+        return f"{text}."
+    return f"{text}; {100 * strict:.1f} % of the proposed drafts are accepted."
 
 
 def _cautions(context: Context, summary: AcceptanceSummary) -> list[str]:

@@ -16,9 +16,14 @@ from specscope_server.kit.ranks import rank_number
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
-from specscope_server.models import Event, Latest, Launch, Series, Server
+from specscope_server.models import Event, Latest, Series, Server
 from specscope_server.series.query import Line
-from specscope_server.store.lookup import choose_launches, server_by_name
+from specscope_server.store.lookup import (
+    choose_launches,
+    launch_by_id,
+    newest_launches,
+    server_by_name,
+)
 from specscope_server.store.series_reader import SeriesRef, find_series
 
 MAX_SERIES = 2_000
@@ -77,11 +82,7 @@ def _scope(
         return server_id, None
     assert launch is not None
     if server_id is None:
-        owner = (
-            session.get(Launch, int(launch))
-            if launch.isascii() and launch.isdigit() and len(launch) < 19
-            else None
-        )
+        owner = launch_by_id(session, launch)
         if owner is None:
             raise NotFound(f"launch={launch[:60]!r} names no launch; give its id, or a server as well")
         return owner.server_id, [owner.id]
@@ -167,7 +168,7 @@ def list_series(
 
 def latest(session: Session, metrics: Sequence[str], server: str | None, now_ms: int) -> list[dict[str, Any]]:
     """Return the newest sample of each series of each server's newest launch, and of the server itself."""
-    newest = _newest_launch_ids(session)
+    newest = [launch.id for launch in newest_launches(session).values()]
     query = (
         select(Series, Latest, Server.name)
         .join(Latest, Latest.series_id == Series.id)
@@ -180,12 +181,6 @@ def latest(session: Session, metrics: Sequence[str], server: str | None, now_ms:
     if server:
         query = query.where(Series.server_id == server_by_name(session, server).id)
     return [_latest_row(*entry, now_ms) for entry in session.execute(query)]
-
-
-def _newest_launch_ids(session: Session) -> list[int]:
-    query = select(Launch.server_id, Launch.id).order_by(Launch.first_seen_ms, Launch.id)
-    newest = dict(session.execute(query).all())  # of each server, the last one wins
-    return list(newest.values())
 
 
 def _latest_row(series: Series, newest: Latest, server: str, now_ms: int) -> dict[str, Any]:

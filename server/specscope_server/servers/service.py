@@ -26,7 +26,12 @@ from specscope_server.servers.schemas import (
     ServerList,
 )
 from specscope_server.servers.statistics import config_diff
-from specscope_server.store.lookup import launches_between, previous_launch, server_by_name
+from specscope_server.store.lookup import (
+    launches_between,
+    newest_launches,
+    previous_launch,
+    server_by_name,
+)
 
 _COPIED = [name for name in LaunchItem.model_fields if name not in ("server", "first_seen", "last_seen")]
 
@@ -130,7 +135,7 @@ def _server_items(
             select(Launch.server_id, func.count()).where(Launch.server_id.in_(ids)).group_by(Launch.server_id)
         ).all()
     )
-    newest = _newest_launches(session, ids)
+    newest = newest_launches(session, ids)
     items = []
     for server in servers:
         launch = newest.get(server.id)
@@ -148,12 +153,3 @@ def _server_items(
             )
         )
     return items
-
-
-def _newest_launches(session: Session, server_ids: Sequence[int]) -> dict[int, Launch]:
-    place = func.row_number().over(
-        partition_by=Launch.server_id, order_by=(Launch.first_seen_ms.desc(), Launch.id.desc())
-    )
-    ranked = select(Launch.id, place.label("place")).where(Launch.server_id.in_(server_ids)).subquery()
-    query = select(Launch).join(ranked, ranked.c.id == Launch.id).where(ranked.c.place == 1)
-    return {launch.server_id: launch for launch in session.scalars(query)}

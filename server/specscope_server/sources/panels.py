@@ -17,8 +17,7 @@ from specscope_server.sources.figures import (
     source_duration_figure,
     source_up_figure,
 )
-from specscope_server.sources.service import newest_launch
-from specscope_server.store.lookup import server_by_name
+from specscope_server.store.lookup import newest_launch, server_by_name
 from specscope_server.store.series_reader import Buckets, find_series, read_buckets
 
 

@@ -13,7 +13,7 @@ from specscope_server.kit.ranks import expected_ranks, reporting_ranks
 from specscope_server.kit.timeparse import iso_or_none, to_iso
 from specscope_server.models import Latest, Launch, Series, Server, SourceStatus
 from specscope_server.sources.schemas import RanksItem, ServerSources, SourceItem, SourceList
-from specscope_server.store.lookup import server_by_name
+from specscope_server.store.lookup import newest_launch, server_by_name
 
 SCHEDULER_METRICS = ("requests.running", "throughput.generated", "spec.accept_length")
 """Metrics that each scheduler writes for itself: they show which ranks report."""
@@ -39,12 +39,6 @@ def _server(session: Session, server: Server, now_ms: int, stale_after_ms: int) 
         ranks=_ranks(session, launch, stale_after_ms),
         sources=[_item(status, server.name, now_ms) for status in statuses],
     )
-
-
-def newest_launch(session: Session, server_id: int) -> Launch | None:
-    """Return the launch that began last."""
-    query = select(Launch).where(Launch.server_id == server_id)
-    return session.scalar(query.order_by(Launch.first_seen_ms.desc(), Launch.id.desc()).limit(1))
 
 
 def _ranks(session: Session, launch: Launch | None, stale_after_ms: int) -> RanksItem:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.names import did_you_mean
 from specscope_server.kit.targets import TargetNames, target_names
 from specscope_server.models import Launch, Server
+from specscope_server.store.chunks import chunks
 
 
 def server_by_name(session: Session, name: str) -> Server:
@@ -43,11 +44,11 @@ def choose_launches(
         found = launches_between(session, server_id, from_ms, to_ms)
         return found[-1:] if choice == "newest" else found
     assert choice is not None
-    if not (choice.isascii() and choice.isdigit() and len(choice) < 19):
+    if not _is_id(choice):
         raise InvalidInput(
             f"launch={choice[:60]!r} is neither an id nor 'newest' nor 'all'; see /servers/NAME/launches"
         )
-    launch = session.get(Launch, int(choice))
+    launch = launch_by_id(session, choice)
     if launch is None or launch.server_id != server_id:
         raise NotFound(
             f"this server has no launch {choice}; its launches are listed at /api/v1/servers/NAME/launches"
@@ -55,14 +56,39 @@ def choose_launches(
     return [launch]
 
 
+def launch_by_id(session: Session, text: str) -> Launch | None:
+    """Return the launch with the id that a caller wrote; None when there is none, or it is no id."""
+    return session.get(Launch, int(text)) if _is_id(text) else None
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def newest_launches(session: Session, server_ids: Collection[int] | None = None) -> dict[int, Launch]:
+    """Return server id → the launch that began last, of these servers (None: of all)."""
+    place = func.row_number().over(
+        partition_by=Launch.server_id, order_by=(Launch.first_seen_ms.desc(), Launch.id.desc())
+    )
+    ranked = select(Launch.id, place.label("place"))
+    if server_ids is not None:
+        ranked = ranked.where(Launch.server_id.in_(server_ids))
+    first = ranked.subquery()
+    query = select(Launch).join(first, first.c.id == Launch.id).where(first.c.place == 1)
+    return {launch.server_id: launch for launch in session.scalars(query)}
+
+
+def newest_launch(session: Session, server_id: int) -> Launch | None:
+    """Return the launch of a server that began last."""
+    return newest_launches(session, [server_id]).get(server_id)
+
+
 def names_of_launches(session: Session, launch_ids: Collection[int]) -> dict[int, TargetNames]:
     """Return launch id → the names of its models."""
     columns = (Launch.served_model_name, Launch.model, Launch.draft_model, Launch.version_source)
     found: dict[int, TargetNames] = {}
-    wanted = sorted(launch_ids)
-    for start in range(0, len(wanted), 500):
-        ids = wanted[start : start + 500]
-        for row in session.execute(select(Launch.id, *columns).where(Launch.id.in_(ids))):
+    for part in chunks(sorted(launch_ids)):
+        for row in session.execute(select(Launch.id, *columns).where(Launch.id.in_(part))):
             found[row[0]] = target_names(*row[1:])
     return found
 

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, func, select
 from specscope_collectors.observations import Labels
 from specscope_server.models import Series
 from specscope_server.store import dialects
+from specscope_server.store.chunks import chunks
 from specscope_server.store.identity import canonical
 from specscope_server.store.scalars import SeriesKey
 
@@ -65,9 +66,8 @@ def count_series(connection: Connection, server_id: int, launch_id: int | None) 
 
 def _find(connection: Connection, identities: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for start in range(0, len(identities), 500):  # SQLite limits the number of bound values
-        chunk = identities[start : start + 500]
-        statement = select(Series.identity, Series.id).where(Series.identity.in_(chunk))
+    for part in chunks(identities):
+        statement = select(Series.identity, Series.id).where(Series.identity.in_(part))
         found.update((identity, series_id) for identity, series_id in connection.execute(statement))
     return found
 
