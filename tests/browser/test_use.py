@@ -58,9 +58,33 @@ def test_a_custom_range_is_typed_and_a_wrong_one_is_explained(site: str, visitor
     visit.page.wait_for_function("() => location.search.includes('now-20m')")
     visit.page.fill("#custom-range input[name=from]", "yesterday")
     visit.page.keyboard.press("Enter")
-    visit.page.wait_for_selector(".chart-message:has-text('yesterday')")
+    visit.page.wait_for_selector(".problem:has-text('yesterday')")
     assert "is not a time" in visit.page.inner_text("#content")
     assert visit.page.is_hidden("#connection")
+
+
+def test_one_explanation_is_open_at_a_time_and_escape_closes_it(site: str, visitor: Visitor) -> None:
+    visit = visitor(site).open()
+    why, opened = visit.page.locator(".why summary"), visit.page.locator(".why[open]")
+    why.nth(0).click()
+    why.nth(1).click()
+    assert opened.count() == 1
+    visit.page.keyboard.press("Escape")
+    assert opened.count() == 0
+    assert why.nth(1).evaluate("each => each === document.activeElement")
+    why.nth(2).click()
+    visit.page.click("h1")
+    assert opened.count() == 0
+
+
+def test_a_launch_that_is_over_is_shown_from_its_beginning_to_its_end(site: str, visitor: Visitor) -> None:
+    visit = visitor(site).open("/acceptance")
+    visit.page.locator(".launches a", has_text="only this").last.click()
+    visit.page.wait_for_url("**launch=*")
+    query = parse_qs(urlsplit(visit.page.url).query)
+    assert query["from"] < query["to"]
+    visit.page.locator(".launches a", has_text="back to the newest").click()
+    visit.page.wait_for_url(lambda url: "launch=" not in url and "from=" not in url)
 
 
 def test_arrows_on_a_chart_move_every_chart_in_time(site: str, visitor: Visitor) -> None:

@@ -16,7 +16,7 @@ export function panelLayout(layout, { width, height }) {
   return { ...rest, annotations, xaxis, yaxis, height, margin: { ...MARGIN, b: width < NARROW ? 92 : 66 } };
 }
 
-/** Return annotations in which a marker shows its label only where that ends before the next marker or the edge. */
+/** Return annotations in which a marker shows as much of its label as ends before the next marker or the edge. */
 export function fitMarkers(annotations, range, plotWidth) {
   const [low, high] = range.map(parsePlotlyTime);
   const times = annotations.filter((each) => each.name === "marker").map((each) => parsePlotlyTime(each.x));
@@ -24,9 +24,15 @@ export function fitMarkers(annotations, range, plotWidth) {
   return annotations.map((each) => {
     if (each.name !== "marker") return each;
     const room = ((times[index + 1] ?? high) - times[index++]) / (high - low) * plotWidth;
-    const fits = each.hovertext.length * CHARACTER_PIXELS <= room;
-    return { ...each, text: fits ? each.hovertext : "▾", xanchor: fits ? "left" : "center" };
+    const text = shorterLabels(each.hovertext).find((label) => label.length * CHARACTER_PIXELS <= room);
+    return { ...each, text: text ?? "▾", xanchor: text ? "left" : "center" };
   });
+}
+
+/** "K=5 D=6 · 0.5.8" can be cut to "K=5 D=6" and to "K=5". */
+function shorterLabels(label) {
+  const [settings] = label.split(" · ");
+  return [label, settings, ...(settings.match(/^K=\d+/) ?? [])];
 }
 
 /** True when no trace has a finite value: nothing was measured in this range. */

@@ -4,6 +4,7 @@ import "./chart-panel.js";
 import { Connection } from "./connection.js";
 import { refreshParts } from "./live-region.js";
 import { statusWords } from "./pacing.js";
+import { startPopovers } from "./popovers.js";
 import { startRangePicker } from "./range-picker.js";
 import { Refresher } from "./refresher.js";
 import { onStateChange, setState, state } from "./state.js";
@@ -36,6 +37,7 @@ refresher.add(async () => {
 
 startTheme(() => refresher.run());
 startRangePicker();
+startPopovers();
 serverPicker?.addEventListener("change", () => location.assign(changeState(location.search, { server: serverPicker.value, launch: "" }) || location.pathname));
 refreshPicker?.addEventListener("change", () => setState({ refresh: refreshPicker.value }));
 onStateChange((keys) => {

@@ -73,7 +73,7 @@ def acceptance_of(session: Session, state: AppState, page: Page) -> dict[str, An
         "cards": None,
         "summary": summary,
         "verdict": views.verdict_view(summary.verdict),
-        "numbers": headline_cards(summary),
+        "numbers": headline_cards(summary, adds_up=launch == "all" and in_range > 1),
         "self_checks": views.check_views(summary.checks),
         "facts": views.facts_of(summary),
         "scope": views.scope_of(summary, launch, in_range),
@@ -97,6 +97,7 @@ def launches_of(session: Session, page: Page) -> list[dict[str, Any]]:
                 "title": views.launch_title(item),
                 "diff": views.diff_rows(diff),
                 "is_first": diff.previous_id is None,
+                "range": views.launch_range(item, is_newest=item is items[0]),
             }
         )
     return rows

@@ -50,6 +50,7 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
 
 def _sources(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, SOURCES, all_servers=True)
+    page = replace(page, has_range=bool(page.server))
     return {
         "page": page,
         "charts": list(source_figures.WORDS) if page.server else [],

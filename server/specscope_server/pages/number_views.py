@@ -16,6 +16,7 @@ _STATES: dict[NumberState, tuple[str, str]] = {
     NumberState.NO_DATA: ("unknown", "no data"),
 }
 """State → (kind of the shape, words)."""
+_N_UNITS = {"buckets": "time buckets"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +48,23 @@ def number_card(key: str, name: str, number: Number) -> NumberCard:
         state_kind=kind,
         state_words=words,
         is_grey=number.state is not NumberState.OK,
-        facts=tuple(_facts(number)),
+        facts=tuple(_facts(number)) or _why_none(number),
         explanation=tuple(_explanation(number)),
     )
 
 
-def headline_cards(summary: AcceptanceSummary) -> list[NumberCard]:
-    """Return the six headline numbers of the overview, in the order of reading."""
+def headline_cards(summary: AcceptanceSummary, *, adds_up: bool = False) -> list[NumberCard]:
+    """Return the six headline numbers of the overview, in the order of reading.
+
+    ``adds_up``: they are of several launches; the rate that an engine prints cannot be added up.
+    """
+    rate = engine_rate_card(summary.engine_reported_rate)
+    if adds_up:
+        rate = replace(rate, facts=("of the newest launch only", *rate.facts))
     return [
         number_card("accept-length", "Accept length τ", summary.accept_length),
         number_card("draft-acceptance", "Draft acceptance", summary.draft_acceptance),
-        engine_rate_card(summary.engine_reported_rate),
+        rate,
         number_card("verify-calls", "Verify calls", summary.verify_calls_per_second),
         number_card("throughput", "Generated tokens", summary.generated_tokens_per_second),
         load_card(summary.requests_running, summary.requests_queued),
@@ -71,7 +78,7 @@ def engine_rate_card(rate: EngineRate) -> NumberCard:
     facts = list(card.facts)
     if rate.floor is not None:
         facts.insert(0, f"floor 1/D = {number_text(rate.floor, '1')} %")
-    if rate.strict_equivalent is not None:
+    if rate.strict_equivalent is not None and rate.includes_bonus:
         facts.insert(0, f"strict {number_text(rate.strict_equivalent, '1')} %")
     bonus = {True: "included", False: "not included", None: "not known"}[rate.includes_bonus]
     return replace(
@@ -104,10 +111,15 @@ def _facts(number: Number) -> list[str]:
         low, high = (number_text(bound, number.unit) for bound in (number.low, number.high))
         facts.append(f"95 %: {low} to {high}")
     if number.n is not None:
-        facts.append(f"n = {count_text(number.n)} {number.n_unit}".rstrip())
+        counted = _N_UNITS.get(number.n_unit, number.n_unit)
+        facts.append(f"n = {count_text(number.n)} {counted}".rstrip())
     if number.age_seconds is not None:
         facts.append(age_text(number.age_seconds))
     return facts
+
+
+def _why_none(number: Number) -> tuple[str, ...]:
+    return (number.note,) if number.state is NumberState.NO_DATA and number.note else ()
 
 
 def _explanation(number: Number) -> list[tuple[str, str]]:

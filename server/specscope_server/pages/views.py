@@ -119,8 +119,18 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
             count_text(counts.accepted_drafts),
             accepted,
         ),
-        ("Proposed drafts", count_text(counts.proposed_drafts), "verify calls × drafts proposed in each"),
-        ("Verify calls", count_text(counts.verify_calls), "one per request and cycle, of finished requests"),
+        (
+            "Proposed drafts",
+            count_text(counts.proposed_drafts),
+            "not counted" if counts.proposed_drafts is None else "verify calls × drafts proposed in each",
+        ),
+        (
+            "Verify calls",
+            count_text(counts.verify_calls),
+            "not counted"
+            if counts.verify_calls is None
+            else "one per request and cycle, of finished requests",
+        ),
         (
             "Generated tokens",
             count_text(counts.generated_tokens),
@@ -142,6 +152,12 @@ def launch_title(launch: LaunchItem) -> str:
     if launch.num_draft_tokens is not None:
         parts.append(f"D = {launch.num_draft_tokens}")
     return " · ".join(parts)
+
+
+def launch_range(launch: LaunchItem, *, is_newest: bool) -> dict[str, str]:
+    """Return the range of a page that shows one launch, in whole seconds; the newest one goes on."""
+    start, end = (f"{moment[:19]}Z" for moment in (launch.first_seen, launch.last_seen))
+    return {"from": start, "to": "" if is_newest or start == end else end}
 
 
 def diff_rows(diff: LaunchDiff) -> list[tuple[str, str, str]]:

@@ -74,6 +74,23 @@ def test_the_engine_rate_stands_beside_its_formula_floor_and_strict_value() -> N
     assert ("Bonus token", "included") in card.explanation
 
 
+def test_a_strict_rate_is_not_said_twice() -> None:
+    card = engine_rate_card(engine_rate(formula="(τ−1)/(D−1)", includes_bonus=False, floor=None))
+    assert not any(fact.startswith("strict") for fact in card.facts)
+
+
+def test_among_several_launches_the_rate_says_which_it_is_of() -> None:
+    facts = [card.facts[:1] for card in headline_cards(summary(), adds_up=True)]
+    assert [index for index, first in enumerate(facts) if first == ("of the newest launch only",)] == [2]
+
+
+def test_a_missing_number_says_why() -> None:
+    card = number_card(
+        "x", "X", number(None, state=NumberState.NO_DATA, n=None, age_seconds=None, note="why")
+    )
+    assert card.facts == ("why",)
+
+
 def test_an_undetermined_rate_claims_no_formula() -> None:
     card = engine_rate_card(
         engine_rate(formula="undetermined", includes_bonus=None, floor=None, strict_equivalent=None)
