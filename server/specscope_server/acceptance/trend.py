@@ -96,7 +96,7 @@ class _Columns:
 
         active, idle = measured.activity
         self.active = group_any(active, parts)
-        self.idle = group_any(idle, parts) & ~self.active
+        self.idle = group_any(idle, parts)
         accepted, calls, proposed = measured.counter_arrays
         self.accepted, self.calls = group_sum(accepted, parts), group_sum(calls, parts)
         unknown = (calls > 0) & np.isnan(proposed)
