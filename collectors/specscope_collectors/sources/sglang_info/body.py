@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from specscope_collectors.json_body import WrongBodyError, decode_json
 from specscope_collectors.redaction import redact
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -22,12 +23,8 @@ VOLATILE = frozenset({
 EVIDENCE = frozenset({"startup_time", "random_seed", "launch_command", "nccl_port"})
 
 
-class NotServerInfoError(Exception):
-    """The body is no server info. ``garbled``: it looks like one, but cannot be read."""
-
-    def __init__(self, reason: str, *, garbled: bool = False) -> None:
-        super().__init__(reason)
-        self.garbled = garbled
+class NotServerInfoError(WrongBodyError):
+    """The body is no server info."""
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +57,7 @@ def parse_info(body: bytes, *, known_secrets: Iterable[str | None] = ()) -> Serv
 
 
 def _decode(body: bytes) -> dict[str, Any]:
-    try:
-        info = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        looks_right = body.lstrip()[:1] == b"{"
-        reason = f"cut off or garbled JSON ({error})" if looks_right else "not JSON"
-        raise NotServerInfoError(reason, garbled=looks_right) from error
+    info = decode_json(body, NotServerInfoError)
     if not isinstance(info, dict) or "model_path" not in info:
         raise NotServerInfoError("JSON without model_path, which every SGLang names")
     if "internal_states" not in info and "tp_size" not in info:

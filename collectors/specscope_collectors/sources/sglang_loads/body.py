@@ -7,13 +7,11 @@ from typing import Any
 
 import msgspec
 
+from specscope_collectors.json_body import WrongBodyError, decode_json
 
-class NotLoadsError(Exception):
-    """The body is no loads answer. ``garbled``: it looks like one, but cannot be read."""
 
-    def __init__(self, reason: str, *, garbled: bool = False) -> None:
-        super().__init__(reason)
-        self.garbled = garbled
+class NotLoadsError(WrongBodyError):
+    """The body is no loads answer."""
 
 
 class Loads(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +26,7 @@ class Loads(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_loads(body: bytes) -> Loads:
     """Return what ``/v1/loads`` said. Raises `NotLoadsError`."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        looks_right = body.lstrip()[:1] == b"{"
-        reason = f"cut off or garbled JSON ({error})" if looks_right else "not JSON"
-        raise NotLoadsError(reason, garbled=looks_right) from error
+    answer = decode_json(body, NotLoadsError)
     loads = answer.get("loads") if isinstance(answer, dict) else None
     if not isinstance(loads, list) or not all(isinstance(load, dict) for load in loads):
         raise NotLoadsError("JSON without a list named loads")
