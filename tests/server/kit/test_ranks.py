@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specscope_server.kit.ranks import expected_ranks, leaders, rank_number, reporting_ranks
+from specscope_server.kit.ranks import expected_ranks, homes, leaders, rank_number, reporting_ranks
 
 
 def labels(**ranks: int) -> dict[str, str]:
@@ -49,3 +49,13 @@ def test_reporting_and_expected_ranks() -> None:
     assert expected_ranks(4, 2) == 8
     assert expected_ranks(2, None) == 2
     assert expected_ranks(None, None) is None
+
+
+def test_labels_that_fit_several_schedulers_are_taken_for_none_of_them() -> None:
+    plain, one, other = (
+        (("model_name", "m"),),
+        (("dp_rank", "0"), ("model_name", "m")),
+        (("dp_rank", "1"), ("model_name", "m")),
+    )
+    assert homes([plain, one]) == {plain: one, one: one}
+    assert homes([plain, one, other])[plain] == plain

@@ -55,3 +55,8 @@ def test_a_name_guessed_from_the_metrics_excludes_nothing() -> None:
 def test_no_names_and_nothing_to_say() -> None:
     assert of_target([(1, {}), (2, {})], SERVED) == of_target([(1, {}), (2, {})], target_names(*[None] * 4))
     assert of_target([], SERVED).note == ""
+
+
+def test_a_draft_that_is_named_as_its_target_hides_nothing() -> None:
+    chosen = of_target([("a", {"model_name": "m"})], target_names("m", "m", "m", "server_info"))
+    assert (chosen.kept, chosen.note) == (["a"], "")
