@@ -1,0 +1,44 @@
+"""The fields of a status line, as far as they are whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FIELD = re.compile(
+    r"(?:^|, )([^:,]{1,60}): (-?\d{1,18}(?:\.\d{1,9})?)%?(?=$|,|[\s\[(\"\\][^,:]*$|\s[^,:]*,)"
+)
+"""A name and a number up to the next comma; after it only what wrappers put behind a line."""
+_TWO_DECIMALS = re.compile(r"-?\d+\.\d\d%?$")
+_LAST = "#queue-req"
+"""The field that every version prints, and the first that may end a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names as printed → values; percentages stay percentages, what is no number is left out."""
+
+    values: dict[str, float]
+    is_cut: bool
+    """The line ends before the field that every version prints."""
+
+
+def read_fields(body: str, *, may_be_cut: bool) -> Fields:
+    """Take a body apart.
+
+    ``may_be_cut``: the line has no end, so its last field is kept only if it is surely whole.
+    """
+    text = body.rstrip()
+    # Of two fields of one name the first counts: the second is another writer's.
+    values = {name: float(number) for name, number in reversed(_FIELD.findall(text))}
+    if not text.endswith(","):
+        last = text[text.rfind(", ") + 2 :] if ", " in text else text
+        name = last.rpartition(": ")[0]
+        if name in values and not _is_whole(last, values, may_be_cut=may_be_cut):
+            del values[name]
+    return Fields(values, _LAST not in values)
+
+
+def _is_whole(part: str, seen: dict[str, float], *, may_be_cut: bool) -> bool:
+    """A number with two decimals is whole; another one if it may be a line's last and the line has an end."""
+    return bool(_TWO_DECIMALS.search(part)) or (_LAST in seen and not may_be_cut)

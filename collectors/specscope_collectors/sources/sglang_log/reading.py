@@ -1,0 +1,214 @@
+"""Read a finished log from its beginning to its end, and hand over what it says portion by portion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, tzinfo
+
+from specscope_collectors.observations import Event, Launch, Level, Observation
+from specscope_collectors.sources.sglang_log.blocks import Block, Unpacked, read_blocks
+from specscope_collectors.sources.sglang_log.events import Gatherer
+from specscope_collectors.sources.sglang_log.launches import Launches, begin_event
+from specscope_collectors.sources.sglang_log.levels import to_levels
+from specscope_collectors.sources.sglang_log.lines import Status, StatusReader
+from specscope_collectors.sources.sglang_log.ranks import Leaders, Rank
+from specscope_collectors.sources.sglang_log.scan import lines_of_interest
+from specscope_collectors.sources.sglang_log.segments import split
+from specscope_collectors.sources.sglang_log.server_args import find_dump, read_dump
+from specscope_collectors.sources.sglang_log.signals import ERROR, READY, details, find_signal
+from specscope_collectors.sources.sglang_log.stamps import BAD_STAMP, BRACKET, Clockface
+from specscope_collectors.sources.sglang_log.statistics import Accounts
+from specscope_collectors.sources.sglang_log.summary import Summary
+from specscope_collectors.sources.sglang_log.wrappers import Joiner, without_colours
+
+PORTION_LEVELS = 4_000
+LINES_BACK = 50
+"""How far back the time of a line without a stamp (of a traceback) is looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """What the log itself does not say."""
+
+    server: str
+    fingerprint: str
+    zone: tzinfo = UTC
+    date: date | None = None
+    year: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Observations of one launch. ``end`` grows strictly: up to where in the log it reaches."""
+
+    launch_key: str | None
+    end: int
+    observations: tuple[Observation, ...]
+
+
+@dataclass(slots=True)
+class _Pending:
+    launch_key: str | None = None
+    rows: list[tuple[Rank, list[Level]]] = field(default_factory=list)
+    records: list[Launch | Event] = field(default_factory=list)
+    levels: int = 0
+
+
+class LogReader:
+    """Reads a log, or its parts one after the other (oldest first): the launch goes on over parts."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self.summary = Summary()
+        self._clock = Clockface(options.zone, options.date, options.year)
+        self._status = StatusReader(self._clock, self.summary.refused)
+        self._launches = Launches(options.server, options.fingerprint)
+        self._accounts = Accounts(self.summary)
+        self._leaders = Leaders()
+        self._gatherer = Gatherer()
+        self._joiner = Joiner()
+        self._pending = _Pending()
+        self._ready: list[tuple[int, _Pending]] = []
+        self._inside = 0
+
+    def read(self, log: Unpacked, *, done_to: int = 0) -> Iterator[Portion]:
+        """Yield the portions of one part; a portion ends at ``done_to``, where a former reading ended."""
+        end = 0
+        for block in read_blocks(log, cut_at=done_to):
+            if end and (self._pending.levels >= PORTION_LEVELS or end <= done_to):
+                self._close(end)
+            yield from self._take()
+            self._inside, end = block.start, block.end
+            self._block(block)
+            yield from self._take()
+        self._lines(self._joiner.rest(), may_be_cut=True)
+        self._finish(log, end)
+        yield from self._take()
+
+    def _take(self) -> Iterator[Portion]:
+        ready, self._ready = self._ready, []
+        for end, pending in ready:
+            yield self._portion(pending, end)
+
+    def _finish(self, log: Unpacked, end: int) -> None:
+        if log.damage:
+            self.summary.damage.append(log.damage)
+        self._pending.records += self._accounts.events()
+        self._close(end)
+
+    def _portion(self, pending: _Pending, end: int) -> Portion:
+        levels = [
+            level
+            for rank, row in pending.rows
+            if self._leaders.leads(pending.launch_key or "", rank)
+            for level in row
+        ]
+        self.summary.levels += len(levels)
+        return Portion(pending.launch_key, end, (*pending.records, *levels))
+
+    def _close(self, end: int | None = None) -> None:
+        """End the portion in the making, at ``end`` or (a launch begins) somewhere inside the block."""
+        self._pending.records += self._counted(self._gatherer.take())
+        if self._pending.rows or self._pending.records:
+            self._inside += 1
+            self._ready.append((end or self._inside, self._pending))
+        launch = self._launches.current
+        self._pending = _Pending(launch.key if launch else None)
+
+    def _counted(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            self.summary.events[event.kind] += int(event.detail.get("lines", 1))
+        return events
+
+    def _block(self, block: Block) -> None:
+        self.summary.bytes_read += block.end - block.start
+        self.summary.lines += block.lines
+        if block.pieces:
+            self.summary.refused["line too long: read in pieces"] += 1
+        data = without_colours(block.data)
+        if self._joiner.needed(data):
+            data = self._joiner.joined(data)
+        self._lines(data, may_be_cut=block.is_cut)
+
+    def _lines(self, data: bytes, *, may_be_cut: bool) -> None:
+        for start, end in lines_of_interest(data):
+            line = data[start:end].decode(errors="replace")
+            self._line(line, data, start, may_be_cut=may_be_cut and end == len(data))
+
+    def _line(self, line: str, data: bytes, start: int, *, may_be_cut: bool) -> None:
+        at = find_dump(line)
+        if at >= 0 and "obj=" not in line[:at]:
+            self._dump(line, at, data, start)
+            return
+        statuses = 0
+        for segment in split(line):
+            statuses += 1
+            status = self._status.read(segment, self._launches.expected, may_be_cut=may_be_cut)
+            if status is not None:
+                self._add(status)
+        if not statuses:
+            self._signal(line, data, start)
+
+    def _add(self, status: Status) -> None:
+        self._begin(self._launches.by_line(status.time_ms))
+        launch = self._launches.current
+        assert launch is not None
+        self._leaders.note(launch.key, status.rank)
+        labels = status.rank.labels() | self._launches.model_labels()
+        self._pending.rows.append((status.rank, to_levels(status.values, labels, status.time_ms)))
+        self._pending.levels += len(status.values)
+        self._accounts.add(status, is_leader=self._leaders.leads(launch.key, status.rank))
+
+    def _dump(self, line: str, at: int, data: bytes, start: int) -> None:
+        dump = read_dump(line)
+        time_ms = self._time(line[:at], data, start)
+        if dump is None or time_ms is None:
+            self.summary.refused["server_args that cannot be read" if dump is None else "no_stamp"] += 1
+            return
+        if dump.is_cut:
+            self.summary.refused["server_args cut off: the rest is missing"] += 1
+        before = self._launches.current
+        self._begin(self._launches.by_dump(dump.config, time_ms), before)
+
+    def _signal(self, line: str, data: bytes, start: int) -> None:
+        encoded = line.encode()
+        signal = find_signal(encoded)
+        if signal is None or "obj=" in line:
+            return
+        detail = details(signal, line)
+        time_ms = None if detail is None else self._time(line[: encoded.find(signal.needle)], data, start)
+        if detail is None or time_ms is None:
+            self.summary.refused["no_stamp"] += detail is not None
+            return
+        if signal.kind == READY:
+            before = self._launches.current
+            self._begin(self._launches.by_ready(time_ms), before)
+            return
+        if signal.kind != ERROR or self._launches.current is not None:
+            self._begin(self._launches.by_line(time_ms))
+        self._gatherer.add(signal, time_ms, line, dict(detail))
+
+    def _begin(self, launch: Launch | None, before: Launch | None = None) -> None:
+        if launch is None:
+            return
+        self._close()
+        self._pending.records += [launch, *self._counted([begin_event(before, launch)])]
+        self._accounts.begin(launch)
+
+    def _time(self, prefix: str, data: bytes, start: int) -> int | None:
+        """Return the time of a line, else of the nearest line before it that has a stamp."""
+        found = self._clock.read(prefix)
+        if isinstance(found, int):
+            return found
+        if found == BAD_STAMP:
+            return None
+        for _ in range(LINES_BACK):
+            if start <= 0:
+                break
+            begin = data.rfind(b"\n", 0, start - 1) + 1
+            text = data[begin : min(start, begin + 200)].decode(errors="replace")
+            found = self._clock.read(text) if BRACKET.search(text) else found
+            if isinstance(found, int):
+                return found
+            start = begin
+        return self._clock.last_ms

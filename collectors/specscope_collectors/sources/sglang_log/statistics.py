@@ -1,0 +1,116 @@
+"""Keeps the books while a log is read: per launch and rank, and what decides the rate's definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specscope_collectors.observations import Event, Launch
+from specscope_collectors.sources.sglang_log.levels import ACCEPT_LENGTH, RATE
+from specscope_collectors.sources.sglang_log.lines import Status
+from specscope_collectors.sources.sglang_log.ranks import Rank
+from specscope_collectors.sources.sglang_log.rate_definition import NONE, RatePairs
+from specscope_collectors.sources.sglang_log.summary import LaunchSummary, RankSummary, Summary
+
+MAX_LAUNCHES, MAX_RANKS = 1_000, 4_096
+
+
+@dataclass(slots=True)
+class Accounts:
+    """Fills a `Summary`."""
+
+    summary: Summary
+    pairs: dict[str, RatePairs] = field(default_factory=dict)
+    """Launch key → pairs of accept length and rate, of leaders."""
+    told: dict[str, int | None] = field(default_factory=dict)
+    last_ms: dict[str, int] = field(default_factory=dict)
+    current: LaunchSummary | None = None
+
+    def begin(self, launch: Launch) -> None:
+        """A launch begins; what follows belongs to it."""
+        speculative = launch.speculative
+        self.current = LaunchSummary(
+            launch.key,
+            launch.time_ms,
+            launch.reason,
+            launch.served_model_name or launch.model,
+            speculative.algorithm,
+            speculative.num_draft_tokens,
+        )
+        if len(self.summary.launches) < MAX_LAUNCHES:
+            self.summary.launches.append(self.current)
+        self.pairs[launch.key] = RatePairs()
+        self.told[launch.key] = None if speculative.adaptive else speculative.num_draft_tokens
+        self.summary.saw(launch.time_ms)
+
+    def add(self, status: Status, *, is_leader: bool) -> None:
+        """Note one status line."""
+        summary, launch = self.summary, self.current
+        assert launch is not None
+        summary.decode_lines += status.is_decode
+        summary.prefill_lines += not status.is_decode
+        summary.cut_lines += status.is_cut
+        summary.saw(status.time_ms)
+        self.last_ms[launch.key] = status.time_ms
+        if status.form:
+            summary.forms[status.form] += 1
+        self._add_to_rank(launch, status)
+        length, rate = status.values.get(ACCEPT_LENGTH), status.values.get(RATE)
+        if is_leader and length is not None and rate is not None:
+            self.pairs[launch.key].add(length, rate)
+
+    def _add_to_rank(self, launch: LaunchSummary, status: Status) -> None:
+        rank = launch.ranks.get(status.rank)
+        if rank is None:
+            if len(launch.ranks) >= MAX_RANKS:
+                return
+            rank = launch.ranks[status.rank] = RankSummary()
+        rank.decode_lines += status.is_decode
+        rank.prefill_lines += not status.is_decode
+        length = status.values.get(ACCEPT_LENGTH)
+        if not status.is_decode or length is None:
+            return
+        rank.accept_length.add(length)
+        running, throughput = (
+            status.values.get(name, 0.0) for name in ("requests.running", "throughput.generated")
+        )
+        if running > 0 and throughput > 0:
+            rank.cycles_per_second.add(throughput / (length * running))
+
+    def events(self) -> list[Event]:
+        """Decide each launch's definition; return the event that says it, of the last launch."""
+        self.summary.mirror_lines = 0
+        for launch in self.summary.launches:
+            for rank in mark_mirrors(launch.ranks):
+                self.summary.mirror_lines += rank.decode_lines + rank.prefill_lines
+            if launch.key in self.pairs and launch.key in self.last_ms:
+                launch.definition = self.pairs[launch.key].decide(self.told[launch.key])
+        launch_now = self.current
+        if launch_now is None or launch_now.definition is None or launch_now.definition.definition == NONE:
+            return []
+        return [self._event(launch_now)]
+
+    def _event(self, launch: LaunchSummary) -> Event:
+        decision = launch.definition
+        assert decision is not None
+        return Event(
+            kind="rate_definition",
+            time_ms=self.last_ms[launch.key],
+            message=f"The engine's printed accept rate is {decision.definition}: {decision.reason}",
+            detail={
+                "definition": decision.definition,
+                "draft_tokens": decision.draft_tokens,
+                "pairs": decision.pairs,
+                "source": "log",
+            },
+        )
+
+
+def mark_mirrors(ranks: dict[Rank, RankSummary]) -> list[RankSummary]:
+    """Mark and return the ranks that print what a lower rank of their data-parallel group prints."""
+    lowest: dict[int | None, Rank] = {}
+    for rank in ranks:
+        if rank.dp not in lowest or rank.place < lowest[rank.dp].place:
+            lowest[rank.dp] = rank
+    for rank, found in ranks.items():
+        found.is_mirror = lowest[rank.dp].place != rank.place
+    return [found for found in ranks.values() if found.is_mirror]

@@ -1,0 +1,183 @@
+"""`specscope import`: take in what was written down earlier, such as the log of yesterday's night."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, tzinfo
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+from sqlalchemy.exc import DBAPIError
+
+from specscope_collectors.sources.sglang_log import Summary
+from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson, as_text
+from specscope_collectors.sources.sglang_log.report import report
+from specscope_server.cli.import_log import LogImport, LogPart, dry_portions
+from specscope_server.kit.errors import InvalidInput, SpecscopeError
+from specscope_server.logging import configure_logging
+from specscope_server.settings import load_settings
+
+USAGE_ERROR, FAILURE = 2, 1
+STDIN = "-"
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Take in what was written down earlier.",
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How `--dry-run` prints observations."""
+
+    NDJSON = "ndjson"
+    JSON = "json"
+    TEXT = "text"
+
+
+PRINTERS = {Format.NDJSON: as_ndjson, Format.JSON: as_json, Format.TEXT: as_text}
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="Log files of one server, oldest first; gzip is recognised; `-` reads standard input."
+    ),
+]
+Server = Annotated[str, typer.Option("--server", help="Name under which the server is shown.")]
+Timezone = Annotated[
+    str,
+    typer.Option(
+        help="Zone of times written without one, e.g. Europe/Berlin. Times with a zone keep theirs."
+    ),
+]
+Date = Annotated[
+    str | None, typer.Option("--date", help="Day (YYYY-MM-DD) of the first line, for times without a date.")
+]
+Year = Annotated[
+    int | None,
+    typer.Option(min=2015, max=9998, help="Year of the first line, for dates without one (journald)."),
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Database URL: sqlite:///FILE or postgresql://USER@HOST/NAME. Without it: SPECSCOPE_DATABASE, "
+        "the settings file, the default file here."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the observations instead of storing them.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How --dry-run prints them.")]
+
+
+@app.callback()
+def group() -> None:
+    """Take in what was written down earlier."""
+
+
+@app.command()
+def log(
+    files: Files,
+    server: Server,
+    timezone: Timezone = "UTC",
+    day: Date = None,
+    year: Year = None,
+    database: Database = None,
+    dry_run: DryRun = False,
+    output: OutputFormat = Format.NDJSON,
+) -> None:
+    """Import finished SGLang logs. Exit status: 0 read, 1 nothing usable or not stored, 2 wrong usage."""
+    try:
+        parts = list(_parts(files))
+        job = LogImport(_name(server), _zone(timezone), _date(day), year)
+    except InvalidInput as error:
+        typer.echo(f"specscope import log: {error.detail}", err=True)
+        raise typer.Exit(USAGE_ERROR) from None
+    if dry_run:
+        summary = _print(job, parts, output)
+    else:
+        settings = load_settings({"database": database})
+        configure_logging(settings.log_format, "warning")
+        summary, outcome = job.store(parts, settings)
+        for line in outcome:
+            typer.echo(line, err=True)
+    for line in report(summary):
+        typer.echo(line, err=True)
+    if not summary.launches:
+        typer.echo(
+            "specscope import log: no Decode or Prefill line, no event and no server_args with a time in it; "
+            "is this the log of an SGLang scheduler (stderr)? Times without a date need --date",
+            err=True,
+        )
+        raise typer.Exit(FAILURE)
+
+
+def main(argv: list[str]) -> int:
+    """Run the command and return its exit status."""
+    try:
+        app(argv, prog_name="specscope import")
+    except SpecscopeError as error:
+        typer.echo(f"specscope import: {error.detail}", err=True)
+        return FAILURE
+    except DBAPIError as error:
+        typer.echo(f"specscope import: the database failed: {error.orig}; run the same again", err=True)
+        return FAILURE
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def _print(job: LogImport, parts: list[LogPart], output: Format) -> Summary:
+    reader, portions = dry_portions(job, parts)
+    observations = chain.from_iterable(portion.observations for portion in portions)
+    out = sys.stdout.buffer
+    try:
+        for piece in PRINTERS[output](observations):
+            out.write(piece)
+        out.flush()
+    except BrokenPipeError:  # `| head`: who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return reader.summary
+
+
+def _parts(files: list[str]) -> Iterator[LogPart]:
+    """Yield what to read; every file is opened before anything is stored."""
+    for name in files:
+        if name == STDIN:
+            yield LogPart("standard input", sys.stdin.buffer)
+            continue
+        try:
+            stream = Path(name).open("rb")  # noqa: SIM115 - read and closed by the import
+        except OSError as error:
+            raise InvalidInput(f"{name} cannot be read: {error.strerror}; name a log file, or -") from None
+        yield LogPart(name, stream)
+
+
+def _name(server: str) -> str:
+    if not server.strip() or any(ord(character) < 32 for character in server):
+        raise InvalidInput("--server: the name is empty or has control characters; name the server")
+    return server.strip()
+
+
+def _zone(name: str) -> tzinfo:
+    if name.upper() in ("UTC", "Z"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(
+            f"--timezone {name}: there is no such zone here; write it like Europe/Berlin or UTC "
+            "(zones come from the package tzdata where the system has none)"
+        ) from None
+
+
+def _date(text: str | None) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"--date {text}: not a day; write YYYY-MM-DD") from None
