@@ -78,6 +78,9 @@ class Settings(BaseSettings):
         description="Further host names under which browsers may reach this server (against DNS "
         "rebinding); `*` allows all.",
     )
+    max_push_bytes: int = Field(
+        33_554_432, ge=1_000, description="Largest body that is taken in one POST, after decompression."
+    )
 
     # Watching
     watch: Names = Field(

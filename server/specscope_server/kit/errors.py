@@ -6,6 +6,7 @@ SpecscopeError              500  (base; never raised itself)
 ├── Unauthorized            401  a token is needed and was missing or wrong
 ├── Forbidden               403
 ├── TooLarge                413
+├── UnsupportedMedia        415  the body is of a kind that is not read here
 └── Unavailable             503  the store is busy or not migrated; try again
 """
 
@@ -56,6 +57,13 @@ class TooLarge(SpecscopeError):
 
     status = 413
     title = "Too large"
+
+
+class UnsupportedMedia(SpecscopeError):
+    """The body is of a kind that is not read here."""
+
+    status = 415
+    title = "Unsupported media type"
 
 
 class Unavailable(SpecscopeError):

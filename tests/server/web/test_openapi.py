@@ -13,6 +13,8 @@ from specscope_server.acceptance import examples as acceptance
 from specscope_server.acceptance.schemas import AcceptanceSummary, AcceptanceTrend
 from specscope_server.app import create_app
 from specscope_server.kit.web.auth import OPEN_PATHS
+from specscope_server.requests import examples as requests
+from specscope_server.requests.schemas import Receipt, RequestPage
 from specscope_server.series import examples as series
 from specscope_server.series import schemas
 from specscope_server.servers import examples as servers
@@ -104,6 +106,8 @@ def _references(value: Any) -> Iterator[str]:
         (schemas.QueryResult, series.QUERY),
         (schemas.LatestList, series.LATEST),
         (schemas.EventPage, series.EVENTS),
+        (Receipt, requests.RECEIPT),
+        (RequestPage, requests.REQUESTS),
         (AcceptanceSummary, acceptance.SUMMARY),
         (AcceptanceTrend, acceptance.TREND),
     ],
