@@ -124,6 +124,12 @@ def left_out(measured: Measured) -> str:
     return _sentence(missing, measured.evidence)
 
 
+def choice_notes(measured: Measured) -> list[str]:
+    """Return what a reader must know about the series that were used, as sentences."""
+    notes = dict.fromkeys(data.note for data in measured.launches if data.note)
+    return [f"{note[0].upper()}{note[1:]}." for note in notes]
+
+
 def _sentence(missing: Sequence[LaunchData], evidence: Evidence) -> str:
     if not missing:
         return ""

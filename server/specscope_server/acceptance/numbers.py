@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
+from specscope_server.acceptance.context import Context, contributes
 from specscope_server.acceptance.engine_rates import dilutes_with_prefill
-from specscope_server.acceptance.gather import DERIVING, GAUGES, LaunchData
+from specscope_server.acceptance.gather import DERIVING
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens, last_same, last_total
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS, Ratio
-from specscope_server.kit.timeparse import iso_or_none
-from specscope_server.kit.versions import version_text
 
-RAW_NAMES = {
-    "spec.accept_length": "sglang:spec_accept_length",
-    "spec.engine_accept_rate": "sglang:spec_accept_rate",
-    "spec.verify_calls": "sglang:spec_verify_calls_total",
-    "tokens.generated": "sglang:generation_tokens_total",
-    "requests.finished": "sglang:num_requests_total",
-    "tokens.decoded": "sglang:realtime_tokens_total{mode=decode}",
-    "throughput.generated": "sglang:gen_throughput",
-    "requests.running": "sglang:num_running_reqs",
-    "requests.queued": "sglang:num_queue_reqs",
-    "spec.num_steps": "sglang:spec_num_steps",
-    "spec.num_draft_tokens": "sglang:spec_num_draft_tokens",
-}
 DILUTED = (
     "this version counts each prefill as a cycle of one token, which pulls τ toward 1; the true "
     "value is higher"
@@ -33,92 +16,6 @@ DILUTED = (
 MAYBE_DILUTED = (
     "it is not known whether this version counts prefills as cycles of one token (which pulls τ toward 1)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What every number of one answer shares."""
-
-    measured: Measured
-    now_ms: int
-    stale_after_ms: int
-    rank: int | None = None
-    """The one data-parallel rank that was asked for; None = all."""
-    is_over: bool = False
-    """The newest launch shown was followed by another one: it is history, not out of date."""
-
-    @property
-    def newest(self) -> LaunchData | None:
-        """Return the data of the newest launch."""
-        return self.measured.launches[-1] if self.measured.launches else None
-
-    @property
-    def is_stale(self) -> bool:
-        """Tell whether the window reaches the present but nothing was read lately."""
-        newest = self.newest_ms
-        reaches_now = self.measured.window.to_ms > self.now_ms - self.stale_after_ms
-        is_old = newest is not None and self.now_ms - newest > self.stale_after_ms
-        return reaches_now and is_old and not self.is_over
-
-    @property
-    def newest_ms(self) -> int | None:
-        """Return when the newest sample of all was taken."""
-        times = [time for data in self.measured.launches for time in data.newest_ms.values()]
-        return max(times, default=None)
-
-    def source(self, *metrics: str, live: bool = False, of: Sequence[LaunchData] = ()) -> str:
-        """Return raw metric names and the versions that wrote what is shown; of nothing shown, all versions.
-
-        ``live``: only the newest launch speaks of the present. ``of``: the launches used, where that is
-        known.
-        """
-        known = self.measured.launches
-        used = [data for data in known if all(_contributes(data, metric) for metric in metrics)]
-        behind = of or (known[-1:] if live else used or known)
-        versions = {
-            version_text(data.launch.engine_version, data.launch.version_source) or "of unknown version"
-            for data in behind
-        }
-        names = ", ".join(RAW_NAMES.get(metric, metric) for metric in metrics)
-        return f"{names}; SGLang {' and '.join(sorted(versions))}" if versions else names
-
-    def number(
-        self,
-        value: float | None,
-        unit: str,
-        definition: str,
-        metrics: tuple[str, ...],
-        *,
-        state: NumberState | None = None,
-        n: float | None = None,
-        n_unit: str = "",
-        interval: Ratio | None = None,
-        note: str = "",
-        live: bool = False,
-        as_of_ms: int | None = None,
-        source: str = "",
-        of: Sequence[LaunchData] = (),
-    ) -> Number:
-        """Return a number in the first of these states that holds: given, no data, stale, idle, ok.
-
-        ``live``: the number is of the present moment, so that an idle engine's value is a value like any
-        other.
-        """
-        time_ms = as_of_ms or self.measured.newest_ms(*metrics)
-        shown = interval if interval is not None and value is not None else Ratio(None)
-        return Number(
-            value=value, unit=unit, state=state or self._state(value, live), definition=definition,
-            source=source or self.source(*metrics, live=live, of=of), n=n, n_unit=n_unit,
-            low=shown.low, high=shown.high, interval_method=shown.method, as_of=iso_or_none(time_ms),
-            age_seconds=None if time_ms is None else (self.now_ms - time_ms) / 1_000, note=note,
-        )  # fmt: skip
-
-    def _state(self, value: float | None, live: bool) -> NumberState:
-        if value is None:
-            return NumberState.NO_DATA
-        if self.is_stale:
-            return NumberState.STALE
-        return NumberState.IDLE if self.measured.ends_idle and not live else NumberState.OK
 
 
 def accept_length(context: Context) -> Number:
@@ -245,12 +142,6 @@ def requests_now(context: Context, metric: str) -> Number:
     return context.number(value, "requests", definition, (metric,), live=True)
 
 
-def choice_notes(measured: Measured) -> list[str]:
-    """Return what a reader must know about the series that were used, as sentences."""
-    notes = dict.fromkeys(data.note for data in measured.launches if data.note)
-    return [f"{note[0].upper()}{note[1:]}." for note in notes]
-
-
 def _of_counts(
     context: Context,
     ratio: Ratio,
@@ -274,13 +165,6 @@ def _of_counts(
         value, unit, definition, metrics, state=_worst(context, value, state), n=cycles, n_unit="cycles",
         interval=ratio, note=note, as_of_ms=as_of, source=source,
     )  # fmt: skip
-
-
-def _contributes(data: LaunchData, metric: str) -> bool:
-    """Tell whether a launch's samples of a metric are in its number (gauges count while active only)."""
-    if metric in GAUGES:
-        return data.shows(metric)
-    return metric in data.newest_ms
 
 
 def _impossible(value: float, unit: str) -> bool:
@@ -309,7 +193,7 @@ def _dilution_note(context: Context) -> str:
     diluted = {
         dilutes_with_prefill(data.launch.engine_version, data.launch.version_source)
         for data in context.measured.launches
-        if _contributes(data, "spec.accept_length")
+        if contributes(data, "spec.accept_length")
     }
     if True in diluted:
         return DILUTED

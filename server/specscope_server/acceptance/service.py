@@ -5,11 +5,17 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import numbers
-from specscope_server.acceptance.doubts import contradiction, disturbance_note, left_out, with_doubts
+from specscope_server.acceptance.context import Context
+from specscope_server.acceptance.doubts import (
+    choice_notes,
+    contradiction,
+    disturbance_note,
+    left_out,
+    with_doubts,
+)
 from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula, strict_equivalent
 from specscope_server.acceptance.gather import LaunchData, gather
 from specscope_server.acceptance.measure import Measured, constant_draft_tokens
-from specscope_server.acceptance.numbers import Context
 from specscope_server.acceptance.requests import histograms_agree, request_sums
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
@@ -120,7 +126,7 @@ def _summary(context: Context, server: str, launch: Launch | None, window: Windo
 
 
 def _evidence_note(measured: Measured) -> str:
-    notes = [EVIDENCE_NOTES[measured.evidence], left_out(measured), *numbers.choice_notes(measured)]
+    notes = [EVIDENCE_NOTES[measured.evidence], left_out(measured), *choice_notes(measured)]
     return " ".join(filter(None, notes))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from specscope_server.acceptance.doubts import comparable, contradiction
+from specscope_server.acceptance.context import Context
+from specscope_server.acceptance.doubts import choice_notes, comparable, contradiction
 from specscope_server.acceptance.measure import Measured
-from specscope_server.acceptance.numbers import Context, choice_notes
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
     Check,
@@ -131,7 +131,7 @@ def judge(context: Context, summary: AcceptanceSummary) -> Verdict:
     if length.state is NumberState.IDLE and state == "ok":
         return Verdict(
             state="idle",
-            headline=f"Idle now; when last active, {headline[0].lower()}{headline[1:]}",
+            headline="Idle now; speculation worked when last active",
             reasons=reasons,
         )
     if state == "ok" and any(check.passed is False for check in summary.checks):

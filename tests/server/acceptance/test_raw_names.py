@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from specscope_collectors.sources.sglang_metrics.table import ROWS
+from specscope_server.acceptance.context import RAW_NAMES
 from specscope_server.acceptance.gather import COUNTERS, GAUGES
-from specscope_server.acceptance.numbers import RAW_NAMES
 
 
 @pytest.mark.parametrize("metric", sorted(RAW_NAMES))
