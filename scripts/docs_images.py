@@ -1,6 +1,6 @@
 """Take the pictures of the documentation from a running demo.
 
-    make demo                                             in one terminal; wait until the story has been told
+    make demo                                             in one terminal; wait five minutes: all of the story
     python scripts/docs_images.py http://127.0.0.1:8200   in another
 
 Writes docs/images/<page>-<theme>.png. The browser is $CHROMIUM, else the system's.
@@ -20,7 +20,7 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 PAGES = {"overview": "/", "acceptance": "/acceptance", "sources": "/sources"}
 THEMES = ("light", "dark")
 SERVER = "story-0.5.8 (demo)"
-SPAN = "now-15m"
+SPAN = "now-5m"
 SIZE = {"width": 1280, "height": 1080}
 MAX_BYTES = 300_000
 
