@@ -4,7 +4,8 @@ import { parsePlotlyTime } from "./time-range.js";
 
 const NARROW = 480; // there the legend takes two lines
 const MARGIN = { l: 44, r: 12, t: 22 };
-const CHARACTER_PIXELS = 6.5;
+const CHARACTER_PIXELS = 7.2; // of a marker's label, mostly capitals and digits
+const LABEL_GAP = 6;
 
 /** Return the layout for a panel: its title and unit stand in the page (where they wrap), not in the drawing. */
 export function panelLayout(layout, { width, height }) {
@@ -24,7 +25,7 @@ export function fitMarkers(annotations, range, plotWidth) {
   return annotations.map((each) => {
     if (each.name !== "marker") return each;
     const room = ((times[index + 1] ?? high) - times[index++]) / (high - low) * plotWidth;
-    const text = shorterLabels(each.hovertext).find((label) => label.length * CHARACTER_PIXELS <= room);
+    const text = shorterLabels(each.hovertext).find((label) => label.length * CHARACTER_PIXELS + LABEL_GAP <= room);
     return { ...each, text: text ?? "▾", xanchor: text ? "left" : "center" };
   });
 }

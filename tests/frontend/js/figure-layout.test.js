@@ -37,9 +37,9 @@ test("a marker shows as much of its label as there is room for before the next o
   const range = ["2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"];
   const notes = [marker("2026-03-01T12:00:00Z"), { text: "demo" }, marker("2026-03-01T12:02:00Z"), marker("2026-03-01T12:58:00Z")];
   const shown = (width) => fitMarkers(notes, range, width).map((each) => each.text);
-  assert.deepEqual(shown(540), ["▾", "demo", "K=5 D=6 · 0.5.8", "▾"]);
-  assert.deepEqual(shown(600), ["K=5", "demo", "K=5 D=6 · 0.5.8", "K=5"]);
-  assert.deepEqual(shown(1500), ["K=5 D=6", "demo", "K=5 D=6 · 0.5.8", "K=5 D=6"]);
-  assert.deepEqual(shown(3000), Array(4).fill("K=5 D=6 · 0.5.8").with(1, "demo"));
-  assert.deepEqual(fitMarkers(notes, range, 540).map((each) => each.xanchor), ["center", undefined, "left", "center"]);
+  assert.deepEqual(shown(800), ["▾", "demo", "K=5 D=6 · 0.5.8", "▾"]);
+  assert.deepEqual(shown(900), ["K=5", "demo", "K=5 D=6 · 0.5.8", "K=5"]);
+  assert.deepEqual(shown(1800), ["K=5 D=6", "demo", "K=5 D=6 · 0.5.8", "K=5 D=6"]);
+  assert.deepEqual(shown(4000), Array(4).fill("K=5 D=6 · 0.5.8").with(1, "demo"));
+  assert.deepEqual(fitMarkers(notes, range, 800).map((each) => each.xanchor), ["center", undefined, "left", "center"]);
 });
