@@ -333,3 +333,10 @@ def test_a_checkpoint_of_many_series_is_small() -> None:
         ("m", (("model_name", "some/model"), ("rank", str(at)))): (float(at), 1_000) for at in range(500)
     }
     assert len(CounterMemory(1_000, counters).encode()) < 10_000
+
+
+def test_a_sum_that_falls_within_rounding_grows_by_nothing() -> None:
+    before = HistogramState((1.0,), (2.0, 1.0), 3.0, 1e6)
+    after = HistogramState((1.0,), (3.0, 1.0), 4.0, 1e6 - 1e-4)
+    found = module.histogram_growth(before, after)
+    assert (found.buckets, found.count, found.sum) == ((1.0, 0.0), 1.0, 0.0)

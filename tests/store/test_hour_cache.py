@@ -93,3 +93,16 @@ def test_any_reads_through_a_tiny_cache_equal_reads_without(
 
 def between(table: np.ndarray[Any, Any], from_ms: int, to_ms: int) -> np.ndarray[Any, Any]:
     return table[(table[:, 0] >= from_ms) & (table[:, 0] < to_ms)]
+
+
+def test_rows_that_came_in_after_the_version_was_read_are_not_kept_under_it() -> None:
+    cache, calls = HourCache(), list[int]()
+
+    def fetch(from_ms: int, to_ms: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        calls.append(from_ms)
+        return np.array([[T0 + i, 1.0, 0.0] for i in range(3)])
+
+    older = {T0: (2.0, 2.0, 1.0, 1.0, 1.0, float(T0 + 1), 0.0)}
+    for _ in range(2):
+        assert len(cache.read(1, T0, T0 + HOUR_MS, older, fetch)) == 3
+    assert calls == [T0, T0]

@@ -13,7 +13,7 @@ from tests.store.conftest import NOW, T0, batch, histogram, increment, launch, l
 from specscope_collectors.observations import Distribution, Event, Observation, RequestRecord, SourceHealth
 from specscope_collectors.observations import HealthState as H
 from specscope_server.store.ingest import IngestWriter
-from specscope_server.store.limits import Limits
+from specscope_server.store.limits import MAX_AHEAD_MS, Limits, time_reason
 from specscope_server.store.refusal import Reason
 
 DAY_MS = 86_400_000
@@ -158,3 +158,18 @@ def test_refusals_are_logged_when_they_change(sqlite_engine: Engine) -> None:
         writer.apply(batch(level(value=math.nan), sequence=2))
         writer.apply(batch(level(), sequence=3))
     assert [entry["refused"] for entry in logs] == [{Reason.NOT_FINITE: 1}, {}]
+
+
+@pytest.mark.parametrize(
+    ("time_ms", "reason"),
+    [
+        (T0 - 1, Reason.TOO_OLD),
+        (T0, None),
+        (NOW + MAX_AHEAD_MS, None),
+        (NOW + MAX_AHEAD_MS + 1, Reason.FUTURE),
+    ],
+)
+def test_the_oldest_and_the_latest_time_that_can_be_meant_are_taken(
+    time_ms: int, reason: Reason | None
+) -> None:
+    assert time_reason(time_ms, T0, NOW) is reason
