@@ -200,6 +200,15 @@ def test_launches_close_together_share_no_room_for_their_labels() -> None:
     assert [note["text"] for note in notes] == ["▾", "▾", "K = 3"]
 
 
+def test_a_launch_close_to_the_next_shows_what_fits_of_its_label() -> None:
+    markers = [
+        LaunchMarker(time=iso(START_MS + 1000 * seconds), launch_id=1, label="K=5 D=6 · 0.5.8", reason="")
+        for seconds in (0, 100, 350)
+    ]
+    notes = figures.load_figure(trend(launches=markers), LIGHT)["layout"]["annotations"]
+    assert [note["text"] for note in notes] == ["K=5", "K=5 D=6", "K=5 D=6 · 0.5.8"]
+
+
 @given(st.text())
 def test_an_escaped_label_has_no_markup_and_no_control_characters(text: str) -> None:
     shown = label(text)

@@ -229,17 +229,26 @@ def add_markers(layout: dict[str, Any], markers: Sequence[Marker], theme: Theme)
 
 
 def _marker_label(marker: Marker, room: float, theme: Theme) -> dict[str, Any]:
-    """``room`` is the share of the width up to the next marker; a label that does not fit is only a mark.
+    """``room`` is the share of the width up to the next marker; a label that does not fit is cut or only a mark.
 
     Pages decide anew with their real width, so the whole label stands in ``hovertext``.
     """
     text = label(marker.label)
-    fits = min(len(marker.label), MAX_LABEL_CHARACTERS) <= room * CHARACTERS_ACROSS
+    space = room * CHARACTERS_ACROSS
+    shown = next(
+        (one for one in _shorter(marker.label) if min(len(one), MAX_LABEL_CHARACTERS) <= space), None
+    )
     return {
         "xref": "x", "yref": "paper", "x": to_iso(round(marker.time_ms)), "y": 1, "yanchor": "bottom",
-        "xanchor": "left" if fits else "center", "text": text if fits else MARK, "hovertext": text,
+        "xanchor": "left" if shown else "center", "text": label(shown) if shown else MARK, "hovertext": text,
         "showarrow": False, "name": "marker", "font": {"size": 11, "color": theme.ink_soft},
     }  # fmt: skip
+
+
+def _shorter(text: str) -> tuple[str, ...]:
+    """ "K=5 D=6 · 0.5.8" can be cut to "K=5 D=6" and to "K=5"."""
+    settings = text.partition(" · ")[0]
+    return (text, settings, *re.findall(r"^K=\d+", settings))
 
 
 def add_watermark(layout: dict[str, Any], theme: Theme) -> None:
