@@ -229,7 +229,7 @@ def add_markers(layout: dict[str, Any], markers: Sequence[Marker], theme: Theme)
 
 
 def _marker_label(marker: Marker, room: float, theme: Theme) -> dict[str, Any]:
-    """``room`` is the share of the width up to the next marker; a label that does not fit is cut or only a mark.
+    """``room`` is the share of the width up to the next marker; what does not fit is cut, or only a mark.
 
     Pages decide anew with their real width, so the whole label stands in ``hovertext``.
     """
