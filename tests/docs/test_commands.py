@@ -56,7 +56,7 @@ def _specscope_complaint(words: list[str]) -> str:
     if not words or words[0] not in COMMANDS:
         return f"no subcommand {words}" if words != ["--version"] else ""
     name = " ".join(words[:2]) if f"specscope {' '.join(words[:2])}" in _command_headings() else words[0]
-    flags = [word.partition("=")[0] for word in words if word.startswith("-")]
+    flags = [word.partition("=")[0] for word in words if word.startswith("-") and word != "-"]
     unknown = [flag for flag in flags if flag not in flags_of(name)]
     return f"specscope {name} has no {unknown}" if unknown else ""
 

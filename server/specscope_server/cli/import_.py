@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, date, tzinfo
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
@@ -146,16 +147,20 @@ def _print(job: LogImport, parts: list[LogPart], output: Format) -> Summary:
 
 
 def _parts(files: list[str]) -> Iterator[LogPart]:
-    """Yield what to read; every file is opened before anything is stored."""
+    """Yield what to read; that each can be opened is known before anything is stored."""
     for name in files:
         if name == STDIN:
-            yield LogPart("standard input", sys.stdin.buffer)
+            yield LogPart("standard input", lambda: sys.stdin.buffer)
             continue
         try:
-            stream = Path(name).open("rb")  # noqa: SIM115 - read and closed by the import
+            Path(name).open("rb").close()
         except OSError as error:
             raise InvalidInput(f"{name} cannot be read: {error.strerror}; name a log file, or -") from None
-        yield LogPart(name, stream)
+        yield LogPart(name, partial(_open, Path(name)))
+
+
+def _open(path: Path) -> BinaryIO:
+    return path.open("rb")
 
 
 def _name(server: str) -> str:

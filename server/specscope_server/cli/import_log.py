@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, tzinfo
@@ -35,7 +35,7 @@ class LogPart:
     """One file to read."""
 
     name: str
-    stream: BinaryIO
+    open: Callable[[], BinaryIO]
 
 
 @dataclass(slots=True)
@@ -124,8 +124,8 @@ class LogImport:
 def opened(parts: list[LogPart]) -> Iterator[tuple[LogPart, Unpacked, bytes]]:
     """Yield each part, decompressed, with its beginning; close it afterwards."""
     for part in parts:
-        with closing(part.stream):
-            log = Unpacked(part.stream)
+        with closing(part.open()) as stream:
+            log = Unpacked(stream)
             yield part, log, log.peek(IDENTITY_BYTES)
 
 

@@ -30,6 +30,7 @@ class Block:
     """Offset of its first byte in the (decompressed) log."""
     end: int
     lines: int
+    """Ends of lines."""
     pieces: int = 0
     """1 when the block begins the pieces of a line that is too long."""
     is_cut: bool = False
@@ -117,11 +118,7 @@ def _wanted(start: int, held: int, cut_at: int) -> int:
 
 def _block(data: bytes, start: int, pieces: int, *, is_cut: bool) -> Block:
     end = start + len(data)
-    lines = data.count(b"\n") + (is_cut and (pieces or not _is_piece(data)))
+    lines = data.count(b"\n")
     if b"\r" in data:  # progress bars write over themselves; what follows is a line of its own
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return Block(data, start, end, lines, pieces, is_cut)
-
-
-def _is_piece(data: bytes) -> bool:
-    return len(data) >= MAX_LINE_BYTES

@@ -73,14 +73,15 @@ class LogReader:
 
     def read(self, log: Unpacked, *, done_to: int = 0) -> Iterator[Portion]:
         """Yield the portions of one part; a portion ends at ``done_to``, where a former reading ended."""
-        end = 0
+        end, is_cut = 0, False
         for block in read_blocks(log, cut_at=done_to):
             if end and (self._pending.levels >= PORTION_LEVELS or end <= done_to):
                 self._close(end)
             yield from self._take()
-            self._inside, end = block.start, block.end
+            self._inside, end, is_cut = block.start, block.end, block.is_cut
             self._block(block)
             yield from self._take()
+        self.summary.lines += is_cut  # the last line has no end
         self._lines(self._joiner.rest(), may_be_cut=True)
         self._finish(log, end)
         yield from self._take()

@@ -1,0 +1,131 @@
+"""Logs of any size and any content are read with bounded memory; what is lost is counted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+import tracemalloc
+
+import pytest
+from tests.collectors.log.reading import EXPECTED, LINE, by_metric, read
+
+from specscope_collectors.sources.sglang_log import LogOptions, LogReader, Unpacked
+from specscope_collectors.sources.sglang_log.blocks import BLOCK_BYTES, MAX_LINE_BYTES, read_blocks
+
+MIB = 1024 * 1024
+
+
+class Repeated:
+    """A stream of so many bytes, made while it is read."""
+
+    def __init__(self, pattern: bytes, size: int) -> None:
+        self.pattern, self.left = pattern, size
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        given = min(size, self.left)
+        self.left -= given
+        return (self.pattern * (given // len(self.pattern) + 1))[:given]
+
+
+def read_stream(stream: Repeated) -> tuple[LogReader, int, int]:
+    """Return (reader, levels, most bytes of memory)."""
+    reader = LogReader(LogOptions(server="gpu1", fingerprint="f"))
+    tracemalloc.start()
+    count = sum(len(portion.observations) for portion in reader.read(Unpacked(stream)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return reader, count, peak
+
+
+def test_a_line_of_100_mb_is_read_in_pieces() -> None:
+    reader, count, peak = read_stream(Repeated(b"x" * 1000, 100 * MIB))
+    assert count == 0
+    assert reader.summary.refused == {"line too long: read in pieces": 1}
+    assert (reader.summary.lines, reader.summary.bytes_read) == (1, 100 * MIB)
+    assert peak < 16 * MIB
+
+
+def test_what_stands_around_a_long_line_is_read() -> None:
+    found = read(f"{LINE}\n{'x' * (3 * MAX_LINE_BYTES)}\n{LINE.replace('20:50:45', '20:50:46')}\n")
+    assert found.values("spec.accept_length") == [3.33, 3.33]
+    assert found.summary.lines == 3
+
+
+def test_memory_does_not_grow_with_the_log() -> None:
+    noise = b"[2026-11-29 20:50:45] INFO: GET /health\n" * 400
+    small = read_stream(Repeated(noise + LINE.encode() + b"\n", 4 * MIB))[2]
+    large = read_stream(Repeated(noise + LINE.encode() + b"\n", 40 * MIB))[2]
+    assert large < small + 8 * MIB
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_binary_files_give_nothing_and_do_not_raise(seed: int) -> None:
+    found = read(b"\0" + random.Random(seed).randbytes(300_000))
+    assert found.levels == []
+    assert found.summary.bytes_read == 300_001
+
+
+def test_invalid_utf8_around_a_line_does_no_harm() -> None:
+    found = read(b"\xff\xfe\x80 " + LINE.encode() + b"\n\xc3(\n")
+    assert by_metric(found) == EXPECTED
+
+
+def test_gzip_is_told_by_its_content_and_may_have_several_members() -> None:
+    second = LINE.replace("20:50:45", "20:50:46")
+    packed = gzip.compress(LINE.encode() + b"\n") + gzip.compress(second.encode() + b"\n")
+    found = read(packed)
+    assert found.values("spec.accept_length") == [3.33, 3.33]
+    assert found.summary.damage == []
+
+
+@pytest.mark.parametrize(("spoil", "words"), [("cut", "ends too early"), ("flip", "damaged")])
+def test_a_damaged_gzip_gives_what_can_be_read_and_says_so(spoil: str, words: str) -> None:
+    order = random.Random(1)
+    noise = "\n".join(f"{order.random()}" for _ in range(200_000))
+    packed = bytearray(gzip.compress(f"{LINE}\n{noise}\n".encode()))
+    half = len(packed) // 2
+    data = (
+        bytes(packed[:half]) if spoil == "cut" else bytes(packed[:half]) + b"\xff" * 64 + bytes(packed[half:])
+    )
+    found = read(data)
+    assert by_metric(found) == EXPECTED
+    assert len(found.summary.damage) == 1
+    assert words in found.summary.damage[0]
+
+
+def test_a_small_gzip_bomb_is_read_piece_by_piece() -> None:
+    packed = gzip.compress(b"\0" * (64 * MIB))
+    reader = LogReader(LogOptions(server="gpu1", fingerprint="f"))
+    tracemalloc.start()
+    portions = list(reader.read(Unpacked(io.BytesIO(packed))))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert portions == []
+    assert reader.summary.bytes_read == 64 * MIB
+    assert peak < 16 * MIB
+
+
+def test_an_empty_log_has_nothing() -> None:
+    found = read(b"")
+    assert (found.observations, found.summary.lines, found.summary.launches) == ([], 0, [])
+
+
+def test_the_last_line_counts_only_what_is_whole() -> None:
+    assert by_metric(read(LINE)) == {name: EXPECTED[name] for name in EXPECTED if name != "requests.queued"}
+    assert by_metric(read(LINE + "\n")) == EXPECTED
+
+
+def test_lines_over_the_edge_of_a_block_are_whole() -> None:
+    filler = "y" * (BLOCK_BYTES - len(LINE) // 2) + "\n"
+    assert by_metric(read(f"{filler}{LINE}\n{filler}")) == EXPECTED
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, BLOCK_BYTES, 3 * BLOCK_BYTES + 5])
+def test_blocks_cover_the_log_without_gap(size: int) -> None:
+    data = (b"abc\n" * size)[:size]
+    blocks = list(read_blocks(io.BytesIO(data)))
+    assert [block.start for block in blocks] == [0, *(block.end for block in blocks[:-1])]
+    assert blocks[-1].end == size
+    assert sum(block.lines for block in blocks) == size // 4
