@@ -59,8 +59,10 @@ class ChartPanel extends HTMLElement {
     const plot = this.area.querySelector(".chart-plot");
     await plotly.react(plot, figure.data, panelLayout(figure.layout, { width: this.area.clientWidth, height: this.area.clientHeight }), CONFIG);
     if (!plot.dataset.wired) this.#wire(plot);
-    this.#range = figure.layout.xaxis.range.map(parsePlotlyTime);
-    this.area.setAttribute("aria-label", `${describeFigure(meta.title, figure.data)} Arrows move in time, plus and minus zoom.`);
+    const { xaxis } = figure.layout;
+    this.#range = xaxis.type === "date" ? xaxis.range.map(parsePlotlyTime) : null;
+    const keys = this.#range ? " Arrows move in time, plus and minus zoom." : "";
+    this.area.setAttribute("aria-label", `${describeFigure(meta.title, figure.data)}${keys}`);
     this.#message(isEmptyFigure(figure.data) ? "No data in this range." : "");
   }
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from specscope_server.acceptance import examples, service
+from specscope_server.acceptance import examples, position_examples, service
+from specscope_server.acceptance.position_schemas import AcceptancePositions, PositionPoint
+from specscope_server.acceptance.positions import positions
 from specscope_server.acceptance.schemas import AcceptanceSummary, AcceptanceTrend, Number, TrendPoint
 from specscope_server.kit.web.formats import respond
 from specscope_server.kit.web.openapi import answers
-from specscope_server.kit.web.params import Format, FormatChoice, LaunchChoice, Range, Rank, ServerName
+from specscope_server.kit.web.params import Format, FormatChoice, LaunchChoice, Range, Rank, ServerName, Span
 from specscope_server.kit.web.state import Db, State
 
 router = APIRouter(prefix="/acceptance", tags=["acceptance"])
@@ -48,6 +50,30 @@ def acceptance_trend(
     document = service.trend(db, state, server, launch, span, rank).model_dump(mode="json", by_alias=True)
     columns = tuple(TrendPoint.model_fields)
     return respond(request, chosen, document, columns, document["points"], closed=span.is_closed)
+
+
+_POSITION_COLUMNS = ("launch_id", "num_steps", *PositionPoint.model_fields)
+
+
+@router.get(
+    "/positions", summary="Show acceptance by draft position", response_model=AcceptancePositions,
+    responses=answers(position_examples.POSITIONS, 404, 422,
+    csv="launch_id,num_steps,position,offered,accepted,survival\r\n7,3,1,13,7,0.5384615384615384\r\n"),
+)  # fmt: skip
+def acceptance_positions(
+    request: Request, db: Db, span: Span, server: ServerName, launch: LaunchChoice = None,
+    chosen: FormatChoice = Format.JSON,
+) -> Response:  # fmt: skip
+    """Survival and conditional acceptance of each draft position, from histograms that finished requests
+    reported; one group for each launch and depth K.
+    """
+    document = positions(db, server, launch, span).model_dump(mode="json", by_alias=True)
+    rows = [
+        {"launch_id": group["launch"]["id"], "num_steps": group["num_steps"], **point}
+        for group in document["groups"]
+        for point in group["positions"]
+    ]
+    return respond(request, chosen, document, _POSITION_COLUMNS, rows, closed=span.is_closed)
 
 
 def _number(value: object) -> dict[str, object]:

@@ -54,7 +54,7 @@ def request_sums(
         func.count(Request.proposed_drafts), func.sum(p), func.sum(p * p), func.sum(p * y),
         func.max(Request.time_ms),
     )  # fmt: skip
-    row = session.execute(query.where(*_scope(server_id, launch_ids, window))).one()
+    row = session.execute(query.where(*finished_in(server_id, launch_ids, window))).one()
     n = int(row[0])
     if not n or not row[1]:
         return None
@@ -77,7 +77,7 @@ def request_buckets(
             place, func.sum(Request.verify_calls), func.sum(Request.accepted_drafts),
             func.sum(Request.proposed_drafts), unsaid,
         )
-        .where(*_scope(server_id, launch_ids, window))
+        .where(*finished_in(server_id, launch_ids, window))
         .group_by(place)
     )  # fmt: skip
     return {
@@ -92,7 +92,7 @@ def histograms_agree(
     """Return (agreeing, checked) of Σh = verify calls for the newest requests; None without histograms."""
     query = (
         select(Request.accepted_histogram, Request.verify_calls)
-        .where(*_scope(server_id, launch_ids, window), Request.accepted_histogram.is_not(None))
+        .where(*finished_in(server_id, launch_ids, window), Request.accepted_histogram.is_not(None))
         .order_by(Request.time_ms.desc())
         .limit(CHECKED_HISTOGRAMS)
     )
@@ -102,7 +102,8 @@ def histograms_agree(
     return sum(sum(orjson.loads(histogram)) == calls for histogram, calls in found), len(found)
 
 
-def _scope(server_id: int, launch_ids: Sequence[int], window: Window) -> list[ColumnElement[bool]]:
+def finished_in(server_id: int, launch_ids: Sequence[int], window: Window) -> list[ColumnElement[bool]]:
+    """Return the conditions for requests of the window that say verify calls and accepted drafts."""
     return [
         Request.server_id == server_id,
         Request.launch_id.in_(launch_ids),

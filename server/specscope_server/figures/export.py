@@ -10,22 +10,25 @@ from typing import Any
 from specscope_server.kit.figures import Figure, decode_floats
 from specscope_server.kit.web.formats import dump_json, to_csv
 
-CSV_COLUMNS = ("line", "time", "value")
+X_NAME = "x"
+"""Key of ``layout.meta`` that names what runs along x, where that is not time."""
 DEFINITION = "definition"
 """A column more where lines have definitions of their own."""
 
 
 def figure_csv(figure: Figure) -> bytes:
-    """Return one row per line and point: line, UTC time, value; an empty value is a gap."""
+    """Return one row per line and point: line, UTC time (or what x is), value; an empty value is a gap."""
+    along = figure["layout"].get("meta", {}).get(X_NAME, "time")
+    columns = ("line", along, "value")
     is_defined = any(DEFINITION in trace.get("meta", {}) for trace in figure["data"])
-    return to_csv((*CSV_COLUMNS, DEFINITION) if is_defined else CSV_COLUMNS, _rows(figure))
+    return to_csv((*columns, DEFINITION) if is_defined else columns, _rows(figure, along))
 
 
-def _rows(figure: Figure) -> Iterator[dict[str, Any]]:
+def _rows(figure: Figure, along: str) -> Iterator[dict[str, Any]]:
     for trace in figure["data"]:
         same = {"line": trace["name"], DEFINITION: trace.get("meta", {}).get(DEFINITION)}
-        for time, value in zip(trace["x"], decode_floats(trace["y"]), strict=True):
-            yield {**same, "time": time, "value": None if math.isnan(value) else value}
+        for place, value in zip(trace["x"], decode_floats(trace["y"]), strict=True):
+            yield {**same, along: place, "value": None if math.isnan(value) else value}
 
 
 _PAGE = """<!doctype html>

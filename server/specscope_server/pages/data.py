@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import service as acceptance
+from specscope_server.acceptance.positions import HOW_TO_SEND, has_histograms
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.figures import epoch_ms
 from specscope_server.kit.web.params import make_time_range
@@ -81,6 +83,16 @@ def acceptance_of(session: Session, state: AppState, page: Page) -> dict[str, An
         "health": health,
         "troubles": troubles(health),
     }
+
+
+def requests_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
+    """Return whether requests of the shown range reported histograms, and how to send them if not."""
+    found = False
+    if page.server in page.servers:
+        with suppress(NotFound, InvalidInput):  # which the summary says already
+            moment = make_time_range(state, page.from_, page.to)
+            found = has_histograms(session, page.server, page.query.get("launch", NEWEST), moment)
+    return {"has_histograms": found, "how_to_send": HOW_TO_SEND}
 
 
 def launches_of(session: Session, page: Page) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from specscope_server.acceptance import figures
+from specscope_server.acceptance import figures, position_figures
 from specscope_server.kit.web.state import AppState, Db, State
 from specscope_server.pages import assets, data, patterns
 from specscope_server.pages.glossary import GROUPS
@@ -40,6 +40,9 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, ACCEPTANCE, all_servers=False)
     charts = [figures.ACCEPT_LENGTH, figures.DRAFT_ACCEPTANCE, figures.ENGINE_RATE, figures.THROUGHPUT]
     content = data.acceptance_of(db, state, page)
+    content |= data.requests_of(db, state, page)
+    if content["has_histograms"]:
+        charts += [position_figures.POSITIONS, position_figures.REQUEST_LENGTHS]
     return {
         "page": page,
         "charts": charts if page.server else [],

@@ -10,6 +10,8 @@ from sqlalchemy import create_engine
 from tests.server.client import Web
 
 from specscope_server.acceptance import examples as acceptance
+from specscope_server.acceptance.position_examples import POSITIONS
+from specscope_server.acceptance.position_schemas import AcceptancePositions
 from specscope_server.acceptance.schemas import AcceptanceSummary, AcceptanceTrend
 from specscope_server.app import create_app
 from specscope_server.kit.web.auth import OPEN_PATHS
@@ -110,6 +112,7 @@ def _references(value: Any) -> Iterator[str]:
         (RequestPage, requests.REQUESTS),
         (AcceptanceSummary, acceptance.SUMMARY),
         (AcceptanceTrend, acceptance.TREND),
+        (AcceptancePositions, POSITIONS),
     ],
 )
 def test_the_examples_have_the_shape_of_the_answers(model: Any, example: dict[str, Any]) -> None:

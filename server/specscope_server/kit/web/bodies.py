@@ -44,7 +44,7 @@ async def read_json_body(request: Request) -> JsonBody:
         content += part
         if len(content) > limit:
             raise TooLarge(
-                f"the body is over max_push_bytes={limit} when unpacked; send it in parts or raise the setting"
+                f"the body is over max_push_bytes={limit}, unpacked; send it in parts or raise the setting"
             )
     return JsonBody(bytes(content), media == NDJSON)
 
