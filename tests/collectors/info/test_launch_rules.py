@@ -1,4 +1,4 @@
-"""What a scrape says about the launch, rule by rule."""
+"""What a scrape says about the launch, rule by rule (`test_identity` has the cases as they come up)."""
 
 from __future__ import annotations
 
