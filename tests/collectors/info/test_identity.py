@@ -10,6 +10,8 @@ KNOWN = Identity(source="server_info", process="p1", configuration="c1", certain
 WEAK = Identity(source="server_info", process="p1", configuration="c1")
 NAMES = Identity(source="metric_names", process="m", configuration="m")
 QUIET = Evidence(fell=0, compared=9)
+NOTHING = Evidence()
+"""No counter could be compared."""
 ALL_FELL = Evidence(fell=9, compared=9)
 SOME_FELL = Evidence(fell=2, compared=9)
 GAP = Evidence(fell=0, compared=9, gap=True)
@@ -26,6 +28,9 @@ def other(identity: Identity, **changes: str) -> Identity:
         (None, KNOWN, QUIET, Change.FIRST),
         (KNOWN, KNOWN, QUIET, Change.SAME),
         (KNOWN, KNOWN, GAP, Change.SAME),
+        (WEAK, WEAK, NOTHING, Change.SAME),
+        (WEAK, other(WEAK, process="p2"), NOTHING, Change.RESTART),
+        (WEAK, other(WEAK, process="p2"), SOME_FELL, Change.RESTART),
         (KNOWN, KNOWN, SOME_FELL, Change.SAME),
         (KNOWN, other(KNOWN, process="p2"), GAP, Change.RESTART),
         (KNOWN, other(KNOWN, process="p2"), ALL_FELL, Change.RESTART),
