@@ -19,10 +19,12 @@ from tests.server.client import Web
 from tests.store.conftest import everything, rows
 
 from specscope.__main__ import main as specscope
+from specscope_collectors.observations import Batch
 from specscope_server.app import create_app
 from specscope_server.cli.import_log import IMPORTED, LogImport, LogPart
 from specscope_server.settings import Settings
 from specscope_server.store.engine import create_store_engine
+from specscope_server.store.ingest import Applied, IngestWriter
 
 NOW = ms("2026-11-29 22:00:00")
 CAPTURE = FIXTURES / "server-eagle3-chain-0.5.8.log"
@@ -105,6 +107,42 @@ def test_a_log_that_has_grown_is_taken_up_where_the_import_ended(settings: Setti
     for table in ("sample_1m", "sample_10m", "sample_1h"):
         assert rounded(grown[table]) == rounded(at_once[table])
     assert store(settings, log) == ["stored    part 0: it was imported before: nothing changed"]
+
+
+def test_an_import_that_was_killed_goes_on_where_it_was(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = b"".join(log for log in (CAPTURE.read_bytes(), seconds(3000)))
+    apply, left = IngestWriter.apply_counted, [2]
+
+    def dying(writer: IngestWriter, batch: Batch) -> Applied:
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return apply(writer, batch)
+
+    monkeypatch.setattr(IngestWriter, "apply_counted", dying)
+    with pytest.raises(KeyboardInterrupt):
+        store(settings, log)
+    monkeypatch.undo()
+    assert 0 < len(tables(settings)["sample"]) < 3000 * 7
+    store(settings, log)
+    other = Settings(database=f"sqlite:///{tmp_path}/at-once.sqlite3")
+    store(other, log)
+    assert tables(settings)["sample"] == tables(other)["sample"]
+    kinds = [row[4] for row in tables(settings)["event"]]
+    assert kinds == [row[4] for row in tables(other)["event"]]
+
+
+def test_both_databases_take_a_log(store_url: str) -> None:
+    engine = create_store_engine(store_url)
+    settings = Settings(database=store_url)
+    assert store(settings, CAPTURE.read_bytes()) == ["stored    part 0: 119 values"]
+    assert store(settings, CAPTURE.read_bytes()) == [
+        "stored    part 0: it was imported before: nothing changed"
+    ]
+    assert len(rows(engine, "sample", "value")) == 119
+    engine.dispose()
 
 
 def test_parts_of_a_log_share_their_launch(settings: Settings) -> None:

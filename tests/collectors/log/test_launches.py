@@ -8,6 +8,7 @@ import pytest
 from tests.collectors.log.reading import BODY, LINE, ms, read
 
 from specscope_collectors.observations import Event
+from specscope_collectors.sources.sglang_log.rate_definition import STRICT, WITH_BONUS
 from specscope_collectors.sources.sglang_log.server_args import read_dump
 
 REPR = (
@@ -90,6 +91,16 @@ def test_a_second_dump_is_another_launch_and_says_what_changed() -> None:
         "first seen",
         "restarted",
     ]
+
+
+def test_the_rate_of_each_launch_is_decided_by_itself() -> None:
+    old = BODY.replace("accept rate: 0.78", "accept rate: 0.83")
+    found = read(at(1, REPR) + at(2, old) + at(30, REPR) + at(40, BODY))
+    events = found.events("rate_definition")
+    assert [event.detail["definition"] for event in events] == [WITH_BONUS, STRICT]
+    assert [event.time_ms for event in events] == [ms("2026-11-29 20:50:02"), ms("2026-11-29 20:50:40")]
+    decided = [launch.definition for launch in found.summary.launches]
+    assert [one and one.definition for one in decided] == [WITH_BONUS, STRICT]
 
 
 def test_the_same_dump_written_twice_is_one_launch() -> None:

@@ -23,6 +23,7 @@ from specscope_collectors.sources.sglang_log.summary import Summary
 from specscope_collectors.sources.sglang_log.wrappers import Joiner, without_colours
 
 PORTION_LEVELS = 4_000
+TOO_LONG, PARTS_LOST = "line too long: read in pieces", "line too long: parts of it are lost"
 LINES_BACK = 50
 """How far back the time of a line without a stamp (of a traceback) is looked for."""
 
@@ -70,6 +71,8 @@ class LogReader:
         self._pending = _Pending()
         self._ready: list[tuple[int, _Pending]] = []
         self._inside = 0
+        self._looked_to = 0
+        """Up to here in the block, stamps in front of lines without one have been looked for."""
 
     def read(self, log: Unpacked, *, done_to: int = 0) -> Iterator[Portion]:
         """Yield the portions of one part; a portion ends at ``done_to``, where a former reading ended."""
@@ -94,7 +97,10 @@ class LogReader:
     def _finish(self, log: Unpacked, end: int) -> None:
         if log.damage:
             self.summary.damage.append(log.damage)
-        self._pending.records += self._accounts.events()
+        if self._joiner.dropped:
+            self.summary.refused[PARTS_LOST] = self._joiner.dropped
+        self._pending.records += self._counted(self._accounts.conclude())
+        self._accounts.count_mirrors()
         self._close(end)
 
     def _portion(self, pending: _Pending, end: int) -> Portion:
@@ -125,13 +131,14 @@ class LogReader:
         self.summary.bytes_read += block.end - block.start
         self.summary.lines += block.lines
         if block.pieces:
-            self.summary.refused["line too long: read in pieces"] += 1
+            self.summary.refused[TOO_LONG] += 1
         data = without_colours(block.data)
         if self._joiner.needed(data):
             data = self._joiner.joined(data)
         self._lines(data, may_be_cut=block.is_cut)
 
     def _lines(self, data: bytes, *, may_be_cut: bool) -> None:
+        self._looked_to = 0
         for start, end in lines_of_interest(data):
             line = data[start:end].decode(errors="replace")
             self._line(line, data, start, may_be_cut=may_be_cut and end == len(data))
@@ -192,6 +199,7 @@ class LogReader:
     def _begin(self, launch: Launch | None, before: Launch | None = None) -> None:
         if launch is None:
             return
+        self._pending.records += self._counted(self._accounts.conclude())
         self._close()
         self._pending.records += [launch, *self._counted([begin_event(before, launch)])]
         self._accounts.begin(launch)
@@ -203,8 +211,9 @@ class LogReader:
             return found
         if found == BAD_STAMP:
             return None
+        looked_to, self._looked_to = self._looked_to, start
         for _ in range(LINES_BACK):
-            if start <= 0:
+            if start <= looked_to:
                 break
             begin = data.rfind(b"\n", 0, start - 1) + 1
             text = data[begin : min(start, begin + 200)].decode(errors="replace")

@@ -76,18 +76,18 @@ class Accounts:
         if running > 0 and throughput > 0:
             rank.cycles_per_second.add(throughput / (length * running))
 
-    def events(self) -> list[Event]:
-        """Decide each launch's definition; return the event that says it, of the last launch."""
-        self.summary.mirror_lines = 0
-        for launch in self.summary.launches:
-            for rank in mark_mirrors(launch.ranks):
-                self.summary.mirror_lines += rank.decode_lines + rank.prefill_lines
-            if launch.key in self.pairs and launch.key in self.last_ms:
-                launch.definition = self.pairs[launch.key].decide(self.told[launch.key])
-        launch_now = self.current
-        if launch_now is None or launch_now.definition is None or launch_now.definition.definition == NONE:
+    def conclude(self) -> list[Event]:
+        """Decide the definition of the launch that ends here; return the event that says it, if any."""
+        launch = self.current
+        if launch is None or launch.key not in self.last_ms:
             return []
-        return [self._event(launch_now)]
+        launch.definition = self.pairs[launch.key].decide(self.told[launch.key])
+        return [] if launch.definition.definition == NONE else [self._event(launch)]
+
+    def count_mirrors(self) -> None:
+        """Tell leaders from mirrors, now that all ranks are known."""
+        mirrors = [found for launch in self.summary.launches for found in mark_mirrors(launch.ranks)]
+        self.summary.mirror_lines = sum(found.decode_lines + found.prefill_lines for found in mirrors)
 
     def _event(self, launch: LaunchSummary) -> Event:
         decision = launch.definition

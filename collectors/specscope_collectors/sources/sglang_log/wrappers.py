@@ -17,6 +17,7 @@ _CRI = re.compile(rb"^(\d{4}-\d\d-\d\dT[^ ]{8,30}) (stdout|stderr) ([FP]) ")
 _PARTIALS = (b" stderr P ", b" stdout P ")
 _JSON_START = b'{"log":"'
 MAX_JOINED_BYTES = 1024 * 1024
+MAX_STREAMS = 8
 
 
 class _DockerLine(msgspec.Struct):
@@ -34,11 +35,23 @@ def without_colours(data: bytes) -> bytes:
 
 
 @dataclass(slots=True)
+class Parts:
+    """Parts of one line, the runtime's stamp in front."""
+
+    pieces: list[bytes]
+    size: int = 0
+
+    def joined(self) -> bytes:
+        """Return the line as far as it is there."""
+        return b"".join(self.pieces)
+
+
+@dataclass(slots=True)
 class Joiner:
     """Joins the parts of lines that a container runtime has cut, over blocks, for each stream by itself."""
 
-    parts: dict[bytes, list[bytes]] = field(default_factory=dict)
-    """Stream → parts of its unfinished line, the runtime's stamp in front."""
+    parts: dict[bytes, Parts] = field(default_factory=dict)
+    """Stream → parts of its unfinished line."""
     dropped: int = 0
     """Lines of which parts were lost (too long)."""
 
@@ -52,7 +65,7 @@ class Joiner:
 
     def rest(self) -> bytes:
         """Return the lines that the log left unfinished."""
-        left = b"\n".join(b"".join(parts) for parts in self.parts.values())
+        left = b"\n".join(parts.joined() for parts in self.parts.values())
         self.parts.clear()
         return left
 
@@ -81,15 +94,12 @@ class Joiner:
         )
 
     def _add(self, stream: bytes, stamp: bytes, text: bytes, *, is_last: bool) -> Iterator[bytes]:
-        held = self.parts.get(stream)
-        if held is None:
-            held = [stamp + b" "]
-        held.append(text)
+        held = self.parts.pop(stream, None) or Parts([stamp + b" "])
+        held.pieces.append(text)
+        held.size += len(text)
         if is_last:
-            self.parts.pop(stream, None)
-            yield b"".join(held)
-        elif sum(map(len, held)) > MAX_JOINED_BYTES or (stream not in self.parts and len(self.parts) > 8):
+            yield held.joined()
+        elif held.size > MAX_JOINED_BYTES or len(self.parts) >= MAX_STREAMS:
             self.dropped += 1
-            self.parts.pop(stream, None)
         else:
             self.parts[stream] = held
