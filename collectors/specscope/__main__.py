@@ -19,7 +19,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "server",
         "say what can be seen at a server, and how to see more",
     ),
-    "import": ("specscope_server.cli.import_", "server", "take in logs that were written earlier"),
+    "import": (
+        "specscope_server.cli.import_",
+        "server",
+        "take in logs and requests that were written earlier",
+    ),
     "db": ("specscope_server.cli.db", "server", "upgrade, downgrade, inspect or back up the database"),
     "demo": ("specscope_server.cli.demo", "server", "demo engines and the dashboard in one go"),
     "demo-engine": ("specscope_server.cli.demo_engine", "server", "a process that answers like SGLang"),

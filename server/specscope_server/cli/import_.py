@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from datetime import UTC, date, tzinfo
+from datetime import date
 from enum import StrEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, BinaryIO
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from sqlalchemy.exc import DBAPIError
@@ -19,7 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from specscope_collectors.sources.sglang_log import Summary
 from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson, as_text
 from specscope_collectors.sources.sglang_log.report import report
+from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
 from specscope_server.cli.import_log import LogImport, LogPart, dry_portions
+from specscope_server.cli.import_requests import requests
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.logging import configure_logging
 from specscope_server.settings import load_settings
@@ -51,13 +52,6 @@ Files = Annotated[
         help="Log files of one server, oldest first; gzip is recognised; `-` reads standard input."
     ),
 ]
-Server = Annotated[str, typer.Option("--server", help="Name under which the server is shown.")]
-Timezone = Annotated[
-    str,
-    typer.Option(
-        help="Zone of times written without one, e.g. Europe/Berlin. Times with a zone keep theirs."
-    ),
-]
 Date = Annotated[
     str | None, typer.Option("--date", help="Day (YYYY-MM-DD) of the first line, for times without a date.")
 ]
@@ -65,20 +59,15 @@ Year = Annotated[
     int | None,
     typer.Option(min=2015, max=9998, help="Year of the first line, for dates without one (journald)."),
 ]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="Database URL: sqlite:///FILE or postgresql://USER@HOST/NAME. Without it: SPECSCOPE_DATABASE, "
-        "the settings file, the default file here."
-    ),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the observations instead of storing them.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How --dry-run prints them.")]
 
 
 @app.callback()
 def group() -> None:
     """Take in what was written down earlier."""
+
+
+app.command()(requests)
 
 
 @app.command()
@@ -95,7 +84,7 @@ def log(
     """Import finished SGLang logs. Exit status: 0 read, 1 nothing usable or not stored, 2 wrong usage."""
     try:
         parts = list(_parts(files))
-        job = LogImport(_name(server), _zone(timezone), _date(day), year)
+        job = LogImport(name_of(server), zone_of(timezone), _date(day), year)
     except InvalidInput as error:
         typer.echo(f"specscope import log: {error.detail}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
@@ -107,6 +96,7 @@ def log(
         summary, outcome = job.store(parts, settings)
         for line in outcome:
             typer.echo(line, err=True)
+    typer.echo(f"zone      times without a zone are read as {timezone}", err=True)
     for line in report(summary):
         typer.echo(line, err=True)
     if not summary.launches:
@@ -161,24 +151,6 @@ def _parts(files: list[str]) -> Iterator[LogPart]:
 
 def _open(path: Path) -> BinaryIO:
     return path.open("rb")
-
-
-def _name(server: str) -> str:
-    if not server.strip() or any(ord(character) < 32 for character in server):
-        raise InvalidInput("--server: the name is empty or has control characters; name the server")
-    return server.strip()
-
-
-def _zone(name: str) -> tzinfo:
-    if name.upper() in ("UTC", "Z"):
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(
-            f"--timezone {name}: there is no such zone here; write it like Europe/Berlin or UTC "
-            "(zones come from the package tzdata where the system has none)"
-        ) from None
 
 
 def _date(text: str | None) -> date | None:
