@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.collectors.log.reading import captured, ms
 
@@ -118,3 +120,17 @@ def test_the_cycle_rate_of_a_rank() -> None:
     (launch,) = captured("log-0.5.8.txt").summary.launches
     (rank,) = [found for rank, found in launch.ranks.items() if rank.dp == 0]
     assert rank.cycles_per_second.median == pytest.approx(1085.81 / (3.33 * 8))
+
+
+def test_the_log_of_a_running_server_agrees_with_its_metrics() -> None:
+    """The last line before `/metrics` was read says what the gauges say, rounded."""
+    path = Path(__file__).parents[1] / "sglang_metrics" / "fixtures" / "0.5.8-real" / "metrics.txt"
+    gauges = {
+        line.split("{")[0]: float(line.split()[-1]) for line in path.read_text().splitlines() if "{" in line
+    }
+    found = captured("server-eagle3-chain-0.5.8.log")
+    for metric, raw in (
+        ("spec.accept_length", "spec_accept_length"),
+        ("throughput.generated", "gen_throughput"),
+    ):
+        assert found.values(metric)[-1] == round(gauges[f"sglang:{raw}"], 2)

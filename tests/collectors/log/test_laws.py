@@ -128,11 +128,15 @@ def test_lines_of_any_version_behind_any_prefix_amid_noise_are_read_back(
 
 @given(values, st.integers(1, 400))
 def test_a_cut_line_gives_no_wrong_value(value: Values, length: int) -> None:
-    """Of a line cut anywhere, each value is that of the whole line, or is not there."""
+    """Of a line cut anywhere, each value is that of the whole line, or is not there.
+
+    One thing cannot be known: whether a line that ends with a line end after `#queue-req: 1` was to say 10.
+    """
     line = _written(0, "0.5.23", "plain", value)
     for end in ("\n", ""):
         found = read(line[:length] + end)
-        assert all(level.value == value[level.metric] for level in found.levels)
+        known = [level for level in found.levels if not (end and level.metric == "requests.queued")]
+        assert all(level.value == value[level.metric] for level in known)
         refused = sum(found.summary.refused.values())
         assert refused + found.summary.decode_lines in (0, 1)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, tzinfo
 
-from specscope_collectors.observations import Event, Launch, Level, Observation
+from specscope_collectors.observations import Event, Labels, Launch, Level, Observation
 from specscope_collectors.sources.sglang_log.blocks import Block, Unpacked, read_blocks
 from specscope_collectors.sources.sglang_log.events import Gatherer
 from specscope_collectors.sources.sglang_log.launches import Launches, begin_event
@@ -70,6 +70,8 @@ class LogReader:
         self._joiner = Joiner()
         self._pending = _Pending()
         self._ready: list[tuple[int, _Pending]] = []
+        self._labels: dict[Rank, Labels] = {}
+        """Of the launch in force."""
         self._inside = 0
         self._looked_to = 0
         """Up to here in the block, stamps in front of lines without one have been looked for."""
@@ -162,7 +164,9 @@ class LogReader:
         launch = self._launches.current
         assert launch is not None
         self._leaders.note(launch.key, status.rank)
-        labels = status.rank.labels() | self._launches.model_labels()
+        labels = self._labels.get(status.rank)
+        if labels is None:
+            labels = self._labels[status.rank] = status.rank.labels() | self._launches.model_labels()
         self._pending.rows.append((status.rank, to_levels(status.values, labels, status.time_ms)))
         self._pending.levels += len(status.values)
         self._accounts.add(status, is_leader=self._leaders.leads(launch.key, status.rank))
@@ -203,6 +207,7 @@ class LogReader:
         self._close()
         self._pending.records += [launch, *self._counted([begin_event(before, launch)])]
         self._accounts.begin(launch)
+        self._labels.clear()
 
     def _time(self, prefix: str, data: bytes, start: int) -> int | None:
         """Return the time of a line, else of the nearest line before it that has a stamp."""

@@ -31,7 +31,7 @@ class Dump:
 
 def find_dump(line: str) -> int:
     """Return where a dump begins in the line; -1 = nowhere."""
-    match = _START.search(line)
+    match = _START.search(line) if "server_args=" in line else None
     return match.start() if match else -1
 
 
