@@ -28,7 +28,7 @@ POSITIONS = Words(
     name="positions",
     title="Acceptance by draft position",
     question="Up to which draft is it worth drafting?",
-    definition="Survival S_k: share of cycles that accept at least k drafts; τ = 1 + Σ S_k. Conditional α_k: "
+    definition="Survival Sₖ: share of cycles that accept at least k drafts; τ = 1 + Σ Sₖ. Conditional αₖ: "
     "share of those in which draft k was offered, because all before it were accepted.",
     unit="share",
 )
@@ -107,8 +107,8 @@ def _two_means(groups: Sequence[PositionGroup]) -> str:
 
 def _lines(group: PositionGroup, index: int, suffix: str, theme: Theme) -> list[dict[str, Any]]:
     kinds = (
-        ("survival", "survival S_k", theme.accepted),
-        ("conditional", "conditional α_k", theme.draft),
+        ("survival", "survival Sₖ", theme.accepted),
+        ("conditional", "conditional αₖ", theme.draft),
     )
     return [
         _line(group.positions, field, label(f"{name}{suffix}", 100), color, index)

@@ -147,7 +147,7 @@ def test_csv_names_what_runs_along_x(web: Web, feed: Feed) -> None:
     query = {"server": SERVER, "from": str(T0), "to": str(NOW), "format": "csv"}
     rows = web.get("/api/v1/figures/positions", params=query).text.splitlines()
     assert rows[0] == "line,position,value"
-    assert rows[1].startswith("survival S_k,1,0.538")
+    assert rows[1].startswith("survival Sₖ,1,0.538")
     table = web.get("/api/v1/acceptance/positions", params=query).text.splitlines()
     assert table[0].startswith("launch_id,num_steps,position,offered,accepted,survival")
     assert len(table) == 4
