@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import structlog
 from sqlalchemy import Engine
 
 from specscope_collectors.observations import RequestRecord
@@ -17,6 +19,7 @@ from specscope_server.requests.schemas import Receipt, Refused
 from specscope_server.store.refusal import Reason
 from specscope_server.store.request_writer import store_requests
 
+log = structlog.get_logger(__name__)
 MAX_REFUSED = 100
 WORDS = {
     Reason.FUTURE: "it finished more than a day ahead of this server's clock; check the clocks",
@@ -43,8 +46,8 @@ def items_of(body: JsonBody) -> Iterator[tuple[int, Any]]:
         yield from lines_of(body.content.split(b"\n"))
         return
     try:
-        document = orjson.loads(body.content)
-    except orjson.JSONDecodeError as error:
+        document = parse(body.content)
+    except ValueError as error:
         raise InvalidInput(f"the body is not JSON: {error}; send an answer or a list of them") from None
     yield from enumerate(document if isinstance(document, list) else [document])
 
@@ -55,9 +58,22 @@ def lines_of(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[tuple[int, An
         if not line.strip():
             continue
         try:
-            yield place, orjson.loads(line)
-        except orjson.JSONDecodeError as error:
+            yield place, parse(line)
+        except ValueError as error:
             yield place, RefusedError(f"the line is not JSON ({error}); it may have been cut")
+
+
+def parse(text: bytes) -> Any:
+    """Return what JSON says; raise ValueError. Python writes NaN and Infinity, which are no JSON: null."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if b"NaN" not in text and b"Infinity" not in text:
+            raise
+        try:
+            return json.loads(text, parse_constant=lambda _: None)
+        except RecursionError:
+            raise error from None
 
 
 def read(items: Iterator[tuple[int, Any]], labels: Mapping[str, str], received_ms: int) -> Read:
@@ -90,6 +106,8 @@ def store(engine: Engine, server: str, found: Read, now_ms: int, oldest_ms: int)
         Refused(index=found.places[index], reason=WORDS.get(reason, str(reason).replace("_", " ")))
         for index, reason in stored.refused.items()
     ]
+    if found.refused or refused:
+        log.warning("refused requests", server=server, refused=len(found.refused) + len(refused))
     everything = sorted([*found.refused, *refused], key=lambda entry: entry.index)
     return Receipt(
         server=server,

@@ -85,6 +85,21 @@ def test_json_lines_may_hold_a_line_that_was_cut(web: Web, feed: Feed) -> None:
     assert "cut" in found["refused"][0]["reason"]
 
 
+def test_numbers_that_python_writes_but_json_lacks_are_unknown(web: Web, feed: Feed) -> None:
+    feed.launch()
+    odd = json.dumps({**answer("a"), "decode_throughput": float("nan"), "x": float("-inf")})
+    timeless = json.dumps(answer("b", e2e_latency=float("inf")))
+    for content, kind in ((odd, "json"), (f"{odd}\n{timeless}\nNaN\n" + "[" * 90_000 + "NaN", "x-ndjson")):
+        response = web.request(
+            "POST", "/api/v1/requests", params={"server": SERVER}, content=content.encode(),
+            headers={"content-type": f"application/{kind}"},
+        )  # fmt: skip
+        assert response.status_code == 200, response.text
+    found = response.json()
+    assert (found["accepted"], found["duplicates"], found["refused_total"]) == (1, 1, 2)
+    assert web.api("/requests", **WINDOW)["requests"][0]["e2e_seconds"] is None
+
+
 def test_no_prompt_and_no_output_is_stored(web: Web, feed: Feed, store_engine: Engine) -> None:
     feed.launch()
     export = (FIXTURES / "sglang-request-metrics-20261130_01.log").read_bytes()
