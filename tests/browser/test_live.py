@@ -92,9 +92,7 @@ def visit_all(visitor: Visitor, product: Product, name: str, server: str) -> dic
 @pytest.mark.xdist_group("rig")
 def test_every_page_over_a_real_engine(shared_rig: RunningRig, visitor: Visitor, tmp_path: Path) -> None:
     with serving(tmp_path, {"rig": shared_rig.base_url}) as product:
-        # The engine reads the memory of its weights off the machine's free memory: while other processes end,
-        # that can be negative, which is refused. All else is read.
-        product.wait_for("good scrape", lambda: product.source_state("rig") in ("ok", "partial"))
+        product.wait_for("good scrape", lambda: product.has_read("rig"))
         shared_rig.generate(REQUESTS, concurrency=4)
 
         def settled() -> Document | None:

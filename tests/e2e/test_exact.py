@@ -21,7 +21,7 @@ ENGINE_WARM_UP = Request("The capital city of France is", 8)
 def watched(shared_rig: RunningRig, tmp_path: Path) -> Iterator[Product]:
     """The product watching the shared engine, with its first scrape done."""
     with serving(tmp_path, {"rig": shared_rig.base_url}) as product:
-        product.wait_for("good scrape", lambda: product.source_state("rig") == "ok")
+        product.wait_for("good scrape", lambda: product.has_read("rig"))
         yield product
 
 
@@ -89,7 +89,7 @@ def test_each_launch_counts_for_itself(rig: RigFactory, tmp_path: Path) -> None:
     """K = 2, then a restart at the same address: two launches, nothing twice, nothing negative."""
     engine = rig(num_steps=2)
     with serving(tmp_path, {"rig": engine.base_url}) as product:
-        product.wait_for("good scrape", lambda: product.source_state("rig") == "ok")
+        product.wait_for("good scrape", lambda: product.has_read("rig"))
         before = oracle(engine.generate(REQUESTS, concurrency=4), 2)
         assert_equal(when_finished(product, before.requests), before)
 

@@ -54,7 +54,7 @@ def test_answers_and_export_give_the_oracles_histogram(
 ) -> None:
     engine, folder = exporting
     with serving(tmp_path, {"rig": engine.base_url}) as product:
-        product.wait_for("good scrape", lambda: product.source_state("rig") in ("ok", "partial"))
+        product.wait_for("good scrape", lambda: product.has_read("rig"))
         answers = engine.generate(REQUESTS, concurrency=4)
         expected = count_requests((answer["output_ids"] for answer in answers), engine.num_steps)
         with Reporter(product.base_url, "rig") as reporter:

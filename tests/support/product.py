@@ -56,6 +56,14 @@ class Product:
         states = {s["source"]: s["state"] for entry in shown.json()["servers"] for s in entry["sources"]}
         return states.get(source)
 
+    def has_read(self, server: str) -> bool:
+        """Return whether the newest scrape of a server's metrics was read.
+
+        "partial" counts: the rig reads the memory of its weights off the machine's free memory, and while other
+        processes end that is negative, which is refused. All else is read.
+        """
+        return self.source_state(server) in ("ok", "partial")
+
     def summary(self, server: str, **parameters: Any) -> Document:
         """Return the acceptance of everything that was seen so far."""
         return self.get("/acceptance/summary", server=server, **{"from": "now-1h", "to": "now"}, **parameters)
