@@ -59,8 +59,8 @@ class Product:
     def has_read(self, server: str) -> bool:
         """Return whether the newest scrape of a server's metrics was read.
 
-        "partial" counts: the rig reads the memory of its weights off the machine's free memory, and while other
-        processes end that is negative, which is refused. All else is read.
+        "partial" counts: the rig reads the memory of its weights off the machine's free memory, and while
+        other processes end that is negative, which is refused. All else is read.
         """
         return self.source_state(server) in ("ok", "partial")
 
