@@ -1,0 +1,45 @@
+"""What the collectors of one process know of the servers that they watch, for sources that join in.
+
+A log that is followed beside a scraped ``/metrics`` describes the same launch: its records go to that launch,
+and what the scrape gives already is not reported twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from specscope_collectors.observations import Launch, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One server as of its last stored scrape."""
+
+    target: Target
+    launch: Launch
+    metrics: frozenset[str]
+    """Canonical metrics that the scrape gives."""
+
+
+class Board:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._watched: dict[str, Watched] = {}
+        self._lock = threading.Lock()
+
+    def tell(self, watched: Watched) -> None:
+        """Say what was learnt of a server."""
+        with self._lock:
+            self._watched[watched.target.name] = watched
+
+    def forget(self, server: str) -> None:
+        """Say that a server is no longer watched."""
+        with self._lock:
+            self._watched.pop(server, None)
+
+    def look(self, server: str) -> Watched | None:
+        """Return what is known of a server by its name; None for one that is not watched here."""
+        with self._lock:
+            return self._watched.get(server)
