@@ -19,7 +19,9 @@ class Watched:
     target: Target
     launch: Launch
     metrics: frozenset[str]
-    """Canonical metrics that the scrape gives."""
+    """Canonical metrics that the scrapes of this launch gave so far."""
+    time_ms: int = 0
+    """Of the last stored scrape."""
 
 
 class Board:
@@ -33,6 +35,13 @@ class Board:
         """Say what was learnt of a server."""
         with self._lock:
             self._watched[watched.target.name] = watched
+
+    def note(self, target: Target, launch: Launch, metrics: frozenset[str], time_ms: int) -> None:
+        """Say what one more scrape gave; metrics that it lacks are still those of the launch."""
+        before = self.look(target.name)
+        if before is not None and before.launch.key == launch.key:
+            metrics |= before.metrics
+        self.tell(Watched(target, launch, metrics, time_ms))
 
     def forget(self, server: str) -> None:
         """Say that a server is no longer watched."""

@@ -16,6 +16,7 @@ import structlog
 
 from specscope_collectors import checkpoint, launches
 from specscope_collectors.alternation import DOUBTFUL, Doubt, Watch
+from specscope_collectors.board import Board
 from specscope_collectors.clock import Clock, Monotonic, system_clock
 from specscope_collectors.config import CollectorOptions
 from specscope_collectors.health import PASSING, READ
@@ -30,7 +31,7 @@ from specscope_collectors.sources.sglang_info.fingerprint import identify
 from specscope_collectors.sources.sglang_loads.levels import FIELDS
 from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 from specscope_collectors.sources.sglang_metrics.reading import doubted
-from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements
+from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements, metrics_of
 
 MAX_DEFERRALS = 3
 """Scrapes for which values wait until the engine says what it is; then the metrics alone must do."""
@@ -60,12 +61,14 @@ class TargetCollector:
         clock: Clock = system_clock,
         monotonic: Monotonic = time.monotonic,
         pool: Executor | None = None,
+        board: Board | None = None,
     ) -> None:
         self.target = target
         self.collector_id = f"watch:{target.name}@{target.base_url}"
         self.was_slow = False
         """The last scrape ran into its deadline."""
         self._sink = sink
+        self._board = board
         self._reader = Reader(target, client, options, clock, pool)
         self._info_due = Due(options.info_interval_seconds, monotonic)
         self._loads_due = Due(options.loads_interval_seconds, monotonic)
@@ -198,6 +201,8 @@ class TargetCollector:
                 self._loads_offered = True
                 log.info("launch", target=self.target.name, reason=verdict.known.launch.reason)
         self._tell(tick.metrics.health.state.value, tick.metrics.health.detail)
+        if self._board is not None and after.known is not None:
+            self._board.note(self.target, after.known.launch, metrics_of(tick), tick.time_ms)
         return after
 
     def _verdict(self, tick: Tick, before: Committed) -> Verdict | None:

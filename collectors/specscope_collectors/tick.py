@@ -119,6 +119,15 @@ def measurements(tick: Tick, verdict: Verdict, grown: Advance | None) -> list[Ob
     return found
 
 
+def metrics_of(tick: Tick) -> frozenset[str]:
+    """Return the canonical metrics that this scrape gave."""
+    found = {level.metric for level in tick.loads.levels} if tick.loads is not None else set()
+    if tick.mapped is not None:
+        mapped = (tick.mapped.levels, tick.mapped.counters, tick.mapped.histograms)
+        found.update(metric for group in mapped for metric, _ in group)
+    return frozenset(found)
+
+
 def _levels(mapped: Mapped, time_ms: int) -> list[Level]:
     return [
         Level(metric=metric, labels=dict(labels), time_ms=time_ms, value=value)
