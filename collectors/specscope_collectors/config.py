@@ -75,15 +75,26 @@ class CollectorOptions:
             ) from error
 
 
-def parse_target(text: str) -> Target:
+@dataclass(frozen=True, slots=True)
+class AskedBy:
+    """How messages speak of the place where a target is named."""
+
+    where: str = "--watch"
+    key_remedy: str = "set SPECSCOPE_ENGINE_API_KEY instead"
+
+
+FLAG = AskedBy()
+
+
+def parse_target(text: str, asked_by: AskedBy = FLAG) -> Target:
     """Return the target meant by ``gpu1:30000``, ``http://gpu1:30000/prefix`` or ``name=https://…``.
 
     A trailing ``/metrics`` is dropped; any other path is kept (a server behind a prefix). The name defaults
     to host:port and path. Raises `TargetError`.
     """
     name, url = _split_name(text.strip())
-    parts = _split_url(url, text)
-    base_url, default_name = _compose(parts, text)
+    parts = _split_url(url, text, asked_by)
+    base_url, default_name = _compose(parts, text, asked_by.where)
     return Target(name=name or default_name, base_url=base_url)
 
 
@@ -106,10 +117,11 @@ def _split_name(text: str) -> tuple[str | None, str]:
     return (match["name"].strip(), match["url"].strip()) if match else (None, text)
 
 
-def _split_url(url: str, text: str) -> SplitResult:
+def _split_url(url: str, text: str, asked_by: AskedBy) -> SplitResult:
+    where = asked_by.where
     if not url or _FORBIDDEN.search(url):
         raise TargetError(
-            f"--watch {text!r}: empty or with blanks inside; write HOST:PORT or http://HOST:PORT"
+            f"{where} {text!r}: empty or with blanks inside; write HOST:PORT or http://HOST:PORT"
         )
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
@@ -121,26 +133,26 @@ def _split_url(url: str, text: str) -> SplitResult:
         shown = f"…@{text.rpartition('@')[2]}" if "@" in text else text
         reason = "" if "@" in text else f" ({error})"
         raise TargetError(
-            f"--watch {shown!r}: not a URL{reason}; write HOST:PORT or http://HOST:PORT"
+            f"{where} {shown!r}: not a URL{reason}; write HOST:PORT or http://HOST:PORT"
         ) from None
     if "@" in parts.netloc:
         shown = f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}"
         raise TargetError(
-            f"--watch {shown}: credentials in the URL are not accepted, since URLs are stored and shown; "
-            "leave them out and set SPECSCOPE_ENGINE_API_KEY instead"
+            f"{where} {shown}: credentials in the URL are not accepted, since URLs are stored and shown; "
+            f"leave them out and {asked_by.key_remedy}"
         )
     return parts
 
 
-def _compose(parts: SplitResult, text: str) -> tuple[str, str]:
+def _compose(parts: SplitResult, text: str, where: str) -> tuple[str, str]:
     scheme = parts.scheme.lower()
     if scheme not in DEFAULT_PORTS:
-        raise TargetError(f"--watch {text!r}: scheme {scheme!r} cannot be watched; use http:// or https://")
+        raise TargetError(f"{where} {text!r}: scheme {scheme!r} cannot be watched; use http:// or https://")
     if not parts.hostname:
-        raise TargetError(f"--watch {text!r}: no host in it; write HOST:PORT or http://HOST:PORT")
+        raise TargetError(f"{where} {text!r}: no host in it; write HOST:PORT or http://HOST:PORT")
     if parts.query or parts.fragment:
         raise TargetError(
-            f"--watch {text.partition('?')[0]!r}: leave out what follows '?' or '#'; only the base URL"
+            f"{where} {text.partition('?')[0]!r}: leave out what follows '?' or '#'; only the base URL"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = re.sub(r"/metrics$", "", parts.path.rstrip("/")).rstrip("/")

@@ -1,0 +1,1 @@
+"""One module for each way to find servers: ``Config`` (its ``[[discover]]`` table) and ``build``."""
