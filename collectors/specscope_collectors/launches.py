@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.identity import Change, Evidence, Identity, digest, judge
 from specscope_collectors.observations import Event, Launch
 from specscope_collectors.sources.sglang_info import ServerInfo, to_launch
 from specscope_collectors.sources.sglang_info.body import EVIDENCE
 from specscope_collectors.sources.sglang_info.fingerprint import identify
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 
 MAX_CHANGES = 50
 _MAX_NAMED = 4

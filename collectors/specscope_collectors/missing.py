@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.observations import Launch
 from specscope_collectors.sources.sglang_info.launch import expected_ranks, expected_reporters
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 from specscope_collectors.sources.sglang_metrics.table import RANK_LABELS
 
 VERIFY_CALLS_SINCE = (0, 5, 15)

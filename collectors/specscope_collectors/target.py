@@ -19,6 +19,7 @@ from specscope_collectors.alternation import DOUBTFUL, Doubt, Watch
 from specscope_collectors.board import Board
 from specscope_collectors.clock import Clock, Monotonic, system_clock
 from specscope_collectors.config import CollectorOptions
+from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.health import PASSING, READ
 from specscope_collectors.identity import Change
 from specscope_collectors.increments import CheckpointError, CounterMemory
@@ -29,7 +30,6 @@ from specscope_collectors.schedule import Due
 from specscope_collectors.sources.sglang_info import ServerInfo
 from specscope_collectors.sources.sglang_info.fingerprint import identify
 from specscope_collectors.sources.sglang_loads.levels import FIELDS
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 from specscope_collectors.sources.sglang_metrics.reading import doubted
 from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements, metrics_of
 

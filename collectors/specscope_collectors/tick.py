@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.health import MAX_DETAIL, scrape_levels
 from specscope_collectors.identity import Change, Evidence
 from specscope_collectors.increments import MAX_REMEMBERED_SERIES, Advance, CounterMemory, advance
@@ -15,7 +16,6 @@ from specscope_collectors.observations import Event, HealthState, Level, Observa
 from specscope_collectors.sources import sglang_loads
 from specscope_collectors.sources.sglang_info.reading import InfoReading
 from specscope_collectors.sources.sglang_loads.reading import LoadsReading
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped
 from specscope_collectors.sources.sglang_metrics.reading import MetricsReading
 
 

@@ -7,11 +7,12 @@ import json
 import pytest
 from tests.demo.playing import STARTED_MS, player, running
 
+from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.sources.sglang_info.body import parse_info
 from specscope_collectors.sources.sglang_info.launch import to_launch
 from specscope_collectors.sources.sglang_loads.body import parse_loads
-from specscope_collectors.sources.sglang_metrics.exposition import parse_exposition
 from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
+from specscope_collectors.sources.sglang_metrics.table import WANTED
 from specscope_server.demo import info
 from specscope_server.demo.player import Player
 
@@ -38,7 +39,7 @@ def subject(request: pytest.FixtureRequest) -> Player:
 
 def test_metrics_are_mapped_without_a_refusal(subject: Player) -> None:
     body = subject.metrics(running(subject)).encode()
-    mapped = map_exposition(parse_exposition(body, max_series=20_000))
+    mapped = map_exposition(parse_exposition(body, max_series=20_000, wanted=WANTED))
     assert (mapped.refused, mapped.demo) == (0, True)
     assert mapped.version_from_metric_set == subject.version.name
     assert mapped.ranks

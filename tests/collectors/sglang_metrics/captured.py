@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from specscope_collectors.exposition.mapped import Mapped
+from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.increments import SeriesKey
-from specscope_collectors.sources.sglang_metrics.exposition import parse_exposition
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped, map_exposition
+from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
+from specscope_collectors.sources.sglang_metrics.table import WANTED
 
 FIXTURES = Path(__file__).parent / "fixtures"
 NAMES = sorted(path.parent.name for path in FIXTURES.glob("*/metrics.txt"))
@@ -34,7 +36,7 @@ def mapped_fixture(name: str) -> Mapped:
 def map_body(body: bytes | str, *, adaptive: bool = False, max_series: int = MAX_SERIES) -> Mapped:
     """Parse and map one answer."""
     raw = body.encode() if isinstance(body, str) else body
-    return map_exposition(parse_exposition(raw, max_series=max_series), adaptive=adaptive)
+    return map_exposition(parse_exposition(raw, max_series=max_series, wanted=WANTED), adaptive=adaptive)
 
 
 def values(series: Mapping[SeriesKey, float], metric: str, label: str = "") -> dict[str, float]:

@@ -8,13 +8,14 @@ import tracemalloc
 import pytest
 from tests.collectors.sglang_metrics.captured import body_of
 
-from specscope_collectors.sources.sglang_metrics import lines
-from specscope_collectors.sources.sglang_metrics.exposition import (
+from specscope_collectors.exposition import lines
+from specscope_collectors.exposition.parse import (
     EXAMPLES,
     Exposition,
     NotAnExposition,
     parse_exposition,
 )
+from specscope_collectors.sources.sglang_metrics.table import WANTED
 
 
 def parse(body: str | bytes, *, max_series: int = 1_000) -> Exposition:
@@ -173,25 +174,25 @@ def test_a_real_answer_cut_anywhere_is_noticed(at: int) -> None:
 )
 def test_something_else_is_named(body: bytes, reason: str) -> None:
     with pytest.raises(NotAnExposition, match=reason) as caught:
-        parse_exposition(body, max_series=10)
+        parse_exposition(body, max_series=10, wanted=WANTED)
     assert caught.value.is_empty is (reason == "empty")
 
 
 def test_another_products_metrics_are_an_exposition_without_anything_wanted() -> None:
-    found = parse_exposition(b"# TYPE go_threads gauge\ngo_threads 8\n", max_series=10)
+    found = parse_exposition(b"# TYPE go_threads gauge\ngo_threads 8\n", max_series=10, wanted=WANTED)
     assert (found.samples, found.skipped, found.names) == ({}, 1, {"go_threads"})
 
 
 def test_an_untrusted_body_is_shown_short_and_harmless() -> None:
     with pytest.raises(NotAnExposition) as caught:
-        parse_exposition("\x1b[31m<ö> & so on ".encode() * 50, max_series=10)
+        parse_exposition("\x1b[31m<ö> & so on ".encode() * 50, max_series=10, wanted=WANTED)
     assert len(str(caught.value)) < 300
     assert str(caught.value).isascii() or str(caught.value).replace("…", "").isascii()
 
 
 def test_names_that_are_not_wanted_cost_nothing_but_a_glance() -> None:
     body = 'sglang:num_queue_reqs 2\nother{broken 1\nother{b="1"} 5\n'
-    found = parse_exposition(body.encode(), max_series=10)
+    found = parse_exposition(body.encode(), max_series=10, wanted=WANTED)
     assert found.samples == {("sglang:num_queue_reqs", ()): 2.0}
     assert (found.skipped, found.refused) == (2, 0)
     assert found.names == {"sglang:num_queue_reqs", "other"}
@@ -203,7 +204,7 @@ def test_label_values_without_end_are_held_within_the_limit() -> None:
     lines._cached_label_pairs.cache_clear()
     tracemalloc.start()
     try:
-        found = parse_exposition(body, max_series=1_000)
+        found = parse_exposition(body, max_series=1_000, wanted=WANTED)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -224,7 +225,7 @@ def test_a_line_without_end_is_refused() -> None:
         + b"x" * (2 * lines.MAX_LINE_BYTES)
         + b'"} 1\nsglang:num_queue_reqs 1\n'
     )
-    found = parse_exposition(body, max_series=10)
+    found = parse_exposition(body, max_series=10, wanted=WANTED)
     assert list(found.samples) == [("sglang:num_queue_reqs", ())]
     assert "longer than" in found.refusals[0]
 
@@ -232,7 +233,7 @@ def test_a_line_without_end_is_refused() -> None:
 def test_lines_that_need_the_slow_parser_are_limited() -> None:
     """Backslashes make it quadratic; only so many bytes may go there."""
     odd = 'sglang:num_queue_reqs{a="' + "\\\\" * 1_500 + '", } 1 # {t="x"} 0.5\n'
-    found = parse_exposition(("sglang:token_usage 1\n" + odd * 1_000).encode(), max_series=10)
+    found = parse_exposition(("sglang:token_usage 1\n" + odd * 1_000).encode(), max_series=10, wanted=WANTED)
     assert found.samples["sglang:token_usage", ()] == 1.0
     assert any("too much of that" in reason for reason in found.refusals)
     assert found.refused > 500

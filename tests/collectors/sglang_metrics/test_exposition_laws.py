@@ -8,9 +8,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from specscope_collectors.exposition.lines import BadLineError, LineReader
+from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.increments import LabelPairs
-from specscope_collectors.sources.sglang_metrics.exposition import parse_exposition
-from specscope_collectors.sources.sglang_metrics.lines import BadLineError, LineReader
 
 Sample = tuple[str, LabelPairs, str]
 """(name, labels, value as `spelled`)."""

@@ -11,9 +11,10 @@ from tests.collectors.sglang_metrics.captured import (
     values,
 )
 
+from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.increments import CounterMemory, advance
-from specscope_collectors.sources.sglang_metrics.exposition import parse_exposition
 from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
+from specscope_collectors.sources.sglang_metrics.table import WANTED
 
 TTFT = "sglang:time_to_first_token_seconds"
 
@@ -317,5 +318,5 @@ def test_the_metric_set_tells_the_oldest_possible_version(names: str, version: s
 
 
 def test_mapping_is_pure() -> None:
-    exposition = parse_exposition(body_of("0.5.23-dp2"), max_series=1_000)
+    exposition = parse_exposition(body_of("0.5.23-dp2"), max_series=1_000, wanted=WANTED)
     assert map_exposition(exposition) == map_exposition(exposition)

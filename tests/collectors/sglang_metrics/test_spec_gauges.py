@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.collectors.sglang_metrics.captured import map_body, values
 
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped
+from specscope_collectors.exposition.mapped import Mapped
 
 NAMES = {
     "length": "spec_accept_length",

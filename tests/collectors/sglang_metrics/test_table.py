@@ -13,7 +13,7 @@ from tests.collectors.sglang_metrics.captured import (
 )
 
 from specscope_collectors.catalogue import CATALOGUE, Kind
-from specscope_collectors.sources.sglang_metrics.exposition import parse_exposition
+from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.sources.sglang_metrics.table import (
     ENGINE_VERSIONS,
     HISTOGRAM_SUFFIXES,
@@ -33,7 +33,7 @@ def families(version: str) -> set[str]:
     found = set()
     for fixture in NAMES:
         if version_of_fixture(fixture) == version:
-            names = parse_exposition(body_of(fixture), max_series=MAX_SERIES).names
+            names = parse_exposition(body_of(fixture), max_series=MAX_SERIES, wanted=WANTED).names
             found |= {family_of(name, names) for name in names}
     return found
 

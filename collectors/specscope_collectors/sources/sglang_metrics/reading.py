@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import msgspec
 
 from specscope_collectors.alternation import Doubt
-from specscope_collectors.fetch import Answer
-from specscope_collectors.health import health_of
-from specscope_collectors.observations import HealthState, SourceHealth
-from specscope_collectors.sources.sglang_metrics.exposition import (
+from specscope_collectors.exposition.mapped import Mapped
+from specscope_collectors.exposition.parse import (
     Exposition,
     NotAnExposition,
     parse_exposition,
 )
-from specscope_collectors.sources.sglang_metrics.mapping import Mapped, map_exposition
-from specscope_collectors.sources.sglang_metrics.table import PREFIXES
+from specscope_collectors.fetch import Answer
+from specscope_collectors.health import health_of
+from specscope_collectors.observations import HealthState, SourceHealth
+from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
+from specscope_collectors.sources.sglang_metrics.table import PREFIXES, WANTED
 
 SOURCE = "sglang_metrics"
 PATH = "/metrics"
@@ -54,7 +55,7 @@ def read_metrics(answer: Answer, time_ms: int, *, max_series: int, adaptive: boo
         health = health_of(answer, SOURCE, time_ms, remedy=remedy)
         return MetricsReading(health, nothing_serves=answer.nothing_serves)
     try:
-        exposition = parse_exposition(answer.body, max_series=max_series)
+        exposition = parse_exposition(answer.body, max_series=max_series, wanted=WANTED)
     except NotAnExposition as problem:
         is_blank = problem.is_empty and _is_prometheus(answer)
         return MetricsReading(_not_metrics(answer, time_ms, problem), is_blank=is_blank)

@@ -1,81 +1,42 @@
 """Raw metric names of SGLang, per engine version, and how each becomes a canonical metric.
 
-Names here have no prefix. The engine writes ``sglang:name``; a router that aggregates its workers, and every
-system that forbids colons, writes ``sglang_name``. Both are read (`PREFIXES`).
-
 The engine's ``/v1/loads?format=prometheus`` also uses ``sglang_`` but gives ``sglang_spec_accept_length``
 another meaning (mean since start). This table is for ``/metrics`` only.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from specscope_collectors.catalogue import CATALOGUE, Across, Kind
-from specscope_collectors.increments import LabelPairs
+from specscope_collectors.exposition.table import (
+    ALWAYS_SUMMED,
+    DEMO_MARKER,
+    HISTOGRAM_SUFFIXES,
+    RANK_LABELS,
+    Row,
+    Table,
+)
+
+__all__ = [
+    "DEMO_MARKER",
+    "ENGINE_VERSIONS",
+    "HISTOGRAM_SUFFIXES",
+    "OTHER_SOURCES",
+    "PREFIXES",
+    "RANK_LABELS",
+    "RAW_INDEX",
+    "ROWS",
+    "TABLE",
+    "WANTED",
+    "Row",
+]
 
 ENGINE_VERSIONS = ("0.4.6", "0.5.2", "0.5.8", "0.5.15", "0.5.23")
 """Versions whose metric sets are known, oldest first; versions in between resemble the one before."""
 
 PREFIXES = ("sglang:", "sglang_")
 
-HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
-
-DEMO_MARKER = "specscope_demo_info"
-"""Present in the exposition of the demo engine and nowhere else."""
-
-RANK_LABELS = ("dp_rank", "tp_rank", "pp_rank", "moe_ep_rank")
-
-_ALWAYS_SUMMED = frozenset({"is_streaming"})
-"""Labels that split one count in two from 0.5.23 on; summed away so that all versions agree."""
-
 NO_WINDOW_YET = "0 before the first log window, or without speculation"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One canonical metric and the raw family that it is read from."""
-
-    metric: str
-    raw: tuple[str | None, ...]
-    """Raw name without prefix for each of `ENGINE_VERSIONS`; None where that version has nothing like it."""
-    divisor: float = 1.0
-    """Raw value / divisor = value in the catalogue's unit."""
-    where: tuple[str, str] | None = None
-    """Take only series with this label value; the label is then dropped."""
-    adds: LabelPairs = ()
-    """Labels added to each series."""
-    sums_away: frozenset[str] = _ALWAYS_SUMMED
-    """Labels over whose values the series are summed."""
-    is_nan_normal: bool = False
-    """NaN means "not measured" and is silently left out; elsewhere NaN is refused."""
-    at_most: float | None = None
-    """Values above this are impossible and refused."""
-    zero_means: str = ""
-    """What 0 stands for if it is no measurement; such a 0 is silently left out."""
-    not_in_fixture: Mapping[str, str] = field(default_factory=dict)
-    """Engine version → why no fixture of that version holds this name."""
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of the canonical metric."""
-        return CATALOGUE[self.metric].kind
-
-    @property
-    def is_additive(self) -> bool:
-        """True if series that differ only in dropped labels add up."""
-        return (
-            self.kind is not Kind.LEVEL
-            or CATALOGUE[self.metric].across is Across.SUM
-            or bool(self.sums_away - _ALWAYS_SUMMED)
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The distinct raw names of all versions."""
-        return tuple(dict.fromkeys(name for name in self.raw if name is not None))
 
 
 def _in_all(name: str) -> tuple[str | None, ...]:
@@ -93,7 +54,7 @@ def _never_seen(reason: str, *versions: str) -> dict[str, str]:
     return dict.fromkeys(versions, reason)
 
 
-_BY_MODE = _ALWAYS_SUMMED | {"mode"}
+_BY_MODE = ALWAYS_SUMMED | {"mode"}
 _NEEDS_EVENT = "the label set appears with the first such event; the captured engines had none"
 _NO_MONITOR = "written by the process monitor of a running server, which the generated captures did not run"
 
@@ -178,7 +139,7 @@ _LEVELS = (
     Row(
         "memory.graphs",
         _since("0.5.23", "graph_memory_usage_gb"),
-        sums_away=_ALWAYS_SUMMED | {"phase"},
+        sums_away=ALWAYS_SUMMED | {"phase"},
     ),
 )
 
@@ -199,33 +160,10 @@ OTHER_SOURCES: Mapping[str, str] = {
 """Catalogued metric → why no row above produces it (``scrape.*`` is made by the collector itself)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawName:
-    """What one raw sample name, prefix and suffix included, is used for."""
+TABLE = Table(ROWS, PREFIXES, ENGINE_VERSIONS)
 
-    rows: tuple[Row, ...]
-    family: str
-    """Name without prefix and without histogram suffix."""
-    suffix: str
-    """``_bucket``, ``_sum``, ``_count``, or empty for a plain sample."""
-
-
-def _raw_index() -> dict[str, RawName]:
-    families: dict[str, list[Row]] = defaultdict(list)
-    for row in ROWS:
-        for name in row.names:
-            families[name].append(row)
-    index = {}
-    for family, rows in families.items():
-        suffixes = HISTOGRAM_SUFFIXES if rows[0].kind is Kind.DISTRIBUTION else ("",)
-        for prefix in PREFIXES:
-            for suffix in suffixes:
-                index[prefix + family + suffix] = RawName(tuple(rows), family, suffix)
-    return index
-
-
-RAW_INDEX: dict[str, RawName] = _raw_index()
+RAW_INDEX = TABLE.index
 """Raw sample name as it stands in the exposition → what it is used for."""
 
-WANTED: frozenset[str] = frozenset(RAW_INDEX) | {DEMO_MARKER}
+WANTED = TABLE.wanted
 """Sample names worth parsing; every other line is only glanced at."""

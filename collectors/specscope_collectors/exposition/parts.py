@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from specscope_collectors.exposition.labels import AGGREGATE_PRIORITIES
 from specscope_collectors.increments import HistogramState
-from specscope_collectors.sources.sglang_metrics.labels import AGGREGATE_PRIORITIES
 
 Value = TypeVar("Value")
 

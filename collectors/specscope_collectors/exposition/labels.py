@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from specscope_collectors.exposition.table import RANK_LABELS
 from specscope_collectors.increments import LabelPairs
-from specscope_collectors.sources.sglang_metrics.table import RANK_LABELS
 
 _DROPPED = frozenset({"pid", "le", "priority"})
 """``pid`` names a process, not a rank; ``le`` is the bucket; ``priority`` is handled in `parts`."""

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from specscope_collectors.exposition.parts import ContradictionError
 from specscope_collectors.increments import HistogramState
-from specscope_collectors.sources.sglang_metrics.parts import ContradictionError
 
 
 @dataclass(slots=True)

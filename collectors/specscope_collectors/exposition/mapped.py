@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from specscope_collectors.exposition.parse import EXAMPLES
 from specscope_collectors.increments import HistogramState, LabelPairs, SeriesKey
-from specscope_collectors.sources.sglang_metrics.exposition import EXAMPLES
 
 Rank = LabelPairs
 """Rank labels of one reporting process, e.g. ``(("dp_rank", "1"), ("tp_rank", "4"))``."""

@@ -11,14 +11,13 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from specscope_collectors.increments import LabelPairs
-from specscope_collectors.sources.sglang_metrics.lines import BadLineError, LineReader
-from specscope_collectors.sources.sglang_metrics.sniff import (
+from specscope_collectors.exposition.lines import BadLineError, LineReader
+from specscope_collectors.exposition.sniff import (
     NotAnExposition,
     refuse_other_formats,
     unknown_format,
 )
-from specscope_collectors.sources.sglang_metrics.table import WANTED
+from specscope_collectors.increments import LabelPairs
 
 __all__ = ["Exposition", "NotAnExposition", "RawSeries", "parse_exposition"]
 
@@ -67,7 +66,7 @@ class Exposition:
             self.refusals.append(reason)
 
 
-def parse_exposition(body: bytes, *, max_series: int, wanted: Collection[str] | None = WANTED) -> Exposition:
+def parse_exposition(body: bytes, *, max_series: int, wanted: Collection[str] | None) -> Exposition:
     """Return the samples of ``body`` whose names are ``wanted`` (None = all), at most ``max_series`` of them.
 
     Raise `NotAnExposition` if the body is something else than metrics.
