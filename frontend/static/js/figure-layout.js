@@ -14,7 +14,8 @@ export function panelLayout(layout, { width, height }) {
   delete yaxis.title;
   const xaxis = { ...rest.xaxis, nticks: Math.max(3, Math.min(8, Math.floor(width / 80))) };
   const annotations = fitMarkers(rest.annotations ?? [], xaxis.range ?? [], width - MARGIN.l - MARGIN.r);
-  return { ...rest, annotations, xaxis, yaxis, height, margin: { ...MARGIN, b: width < NARROW ? 92 : 66 } };
+  const below = rest.showlegend === false ? 44 : width < NARROW ? 92 : 66;
+  return { ...rest, annotations, xaxis, yaxis, height, margin: { ...MARGIN, ...(hasScale(rest) ? { r: 52 } : {}), b: below } };
 }
 
 /** Return annotations in which a marker shows as much of its label as ends before the next marker or the edge. */
@@ -36,9 +37,19 @@ function shorterLabels(label) {
   return [label, settings, ...(settings.match(/^K=\d+/) ?? [])];
 }
 
+/** True for a heat map: beside it stands the scale of its colours. */
+function hasScale(layout) {
+  return Boolean(layout.meta?.y);
+}
+
+/** What a trace measures: along y, or the colour of a heat map. */
+function measured(trace) {
+  return values(trace.z ?? trace.y);
+}
+
 /** True when no trace has a finite value: nothing was measured in this range. */
 export function isEmptyFigure(data) {
-  return !data.some((trace) => values(trace.y).some(Number.isFinite));
+  return !data.some((trace) => measured(trace).some(Number.isFinite));
 }
 
 /** Return the numbers of an array or of a typed array in base64 (little-endian float64). */
@@ -52,7 +63,7 @@ export function values(y) {
 /** One sentence for those who cannot see the chart: the newest finite value of each line. */
 export function describeFigure(title, data) {
   const parts = data.map((trace) => {
-    const last = values(trace.y).filter(Number.isFinite).at(-1);
+    const last = measured(trace).filter(Number.isFinite).at(-1);
     return last === undefined ? `${trace.name}: no data` : `${trace.name}: newest ${Number(last.toPrecision(4))}`;
   });
   return `${title}. ${parts.join("; ")}.`;

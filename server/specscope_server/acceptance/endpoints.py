@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from specscope_server.acceptance import examples, position_examples, service
+from specscope_server.acceptance import examples, position_examples, position_trend_examples, service
 from specscope_server.acceptance.position_schemas import AcceptancePositions, PositionPoint
+from specscope_server.acceptance.position_trend import position_trend
+from specscope_server.acceptance.position_trend_schemas import PositionCell, PositionTrend
 from specscope_server.acceptance.positions import positions
 from specscope_server.acceptance.schemas import AcceptanceSummary, AcceptanceTrend, Number, TrendPoint
 from specscope_server.kit.web.formats import respond
@@ -74,6 +76,23 @@ def acceptance_positions(
         for point in group["positions"]
     ]
     return respond(request, chosen, document, _POSITION_COLUMNS, rows, closed=span.is_closed)
+
+
+@router.get(
+    "/positions/trend", summary="Show acceptance by draft position over time", response_model=PositionTrend,
+    responses=answers(position_trend_examples.TREND, 404, 422,
+    csv="time,position,cycles,offered,accepted,survival\r\n2026-03-01T11:59:00.000Z,1,13,13,7,0.5384615384615384\r\n"),
+)  # fmt: skip
+def acceptance_positions_trend(
+    request: Request, db: Db, span: Range, server: ServerName, launch: LaunchChoice = None,
+    chosen: FormatChoice = Format.JSON,
+) -> Response:  # fmt: skip
+    """Survival and conditional acceptance of each draft position in each bucket of time, with the counts.
+    Without `step` there are at most 72 buckets: narrower ones hold too few cycles to say anything.
+    """
+    document = position_trend(db, server, launch, span).model_dump(mode="json", by_alias=True)
+    columns = tuple(PositionCell.model_fields)
+    return respond(request, chosen, document, columns, document["cells"], closed=span.is_closed)
 
 
 def _number(value: object) -> dict[str, object]:

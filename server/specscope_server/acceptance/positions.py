@@ -14,7 +14,13 @@ from specscope_server.acceptance.position_schemas import AcceptancePositions, Po
 from specscope_server.acceptance.requests import finished_in
 from specscope_server.acceptance.service import launch_brief
 from specscope_server.acceptance.statistics import MIN_CYCLES
-from specscope_server.acceptance.survival import Position, length_classes, positions_of, request_lengths
+from specscope_server.acceptance.survival import (
+    Position,
+    depth_of,
+    length_classes,
+    positions_of,
+    request_lengths,
+)
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
@@ -80,22 +86,6 @@ def _histograms(
         depth = depth_of(launches[launch_id], calls, proposed, histogram)
         groups.setdefault((launch_id, depth), []).append(histogram)
     return groups
-
-
-def depth_of(launch: Any, calls: int, proposed: int | None, histogram: Sequence[int]) -> int | None:
-    """Return K of a request's cycles; None where it may have varied or is not known.
-
-    ``launch`` says its own K, whether it adapts it, and whether its drafts are a tree (then a cycle proposes
-    more drafts than the longest path can accept, so K is only known from the launch).
-    """
-    longest = max((index for index, steps in enumerate(histogram) if steps), default=0)
-    is_tree = (launch.eagle_topk or 1) > 1
-    if launch.adaptive:
-        return None
-    depth = launch.num_steps
-    if not is_tree and proposed is not None and proposed % calls == 0:
-        depth = proposed // calls
-    return depth if depth is not None and longest <= depth else None
 
 
 def _group(launch: Launch, depth: int | None, rows: Sequence[Sequence[int]]) -> PositionGroup:

@@ -14,6 +14,7 @@ from sqlalchemy.sql import ColumnElement
 from specscope_server.acceptance.statistics import Ratio, clustered_ratio
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Request
+from specscope_server.store.canary import is_traffic
 
 CHECKED_HISTOGRAMS = 1_000
 
@@ -103,8 +104,12 @@ def histograms_agree(
 
 
 def finished_in(server_id: int, launch_ids: Sequence[int], window: Window) -> list[ColumnElement[bool]]:
-    """Return the conditions for requests of the window that say verify calls and accepted drafts."""
+    """Return the conditions for requests of the window that say verify calls and accepted drafts.
+
+    A canary's are left out: a few chosen prompts say nothing about the traffic.
+    """
     return [
+        is_traffic(),
         Request.server_id == server_id,
         Request.launch_id.in_(launch_ids),
         Request.time_ms >= window.from_ms,

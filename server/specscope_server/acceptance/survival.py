@@ -10,7 +10,9 @@ so that S_k = α_1 · … · α_k and τ = 1 + Σ S_k. Intervals treat each requ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +42,13 @@ def positions_of(histograms: NDArray[np.int64]) -> list[Position]:
     return [
         Position(
             k, round(totals[0]), round(totals[k - 1]), round(totals[k]),
-            _share(reached[:, k], reached[:, 0]), _share(reached[:, k], reached[:, k - 1]),
+            share(reached[:, k], reached[:, 0]), share(reached[:, k], reached[:, k - 1]),
         )
         for k in range(1, histograms.shape[1])
     ]  # fmt: skip
 
 
-def _share(y: Floats, x: Floats) -> Ratio:
+def share(y: Floats, x: Floats) -> Ratio:
     """Return Σy/Σx; requests in which nothing was offered say nothing, and a share ends at 0 and 1."""
     y, x = y[x > 0], x[x > 0]
     sums = (float(x.sum()), float(y.sum()), float(x @ x), float(x @ y), float(y @ y))
@@ -54,6 +56,22 @@ def _share(y: Floats, x: Floats) -> Ratio:
     if ratio.low is None or ratio.high is None:
         return ratio
     return replace(ratio, low=max(ratio.low, 0.0), high=min(ratio.high, 1.0))
+
+
+def depth_of(launch: Any, calls: int, proposed: int | None, histogram: Sequence[int]) -> int | None:
+    """Return K of a request's cycles; None where it may have varied or is not known.
+
+    ``launch`` says its own K, whether it adapts it, and whether its drafts are a tree (then a cycle proposes
+    more drafts than the longest path can accept, so K is only known from the launch).
+    """
+    longest = max((index for index, steps in enumerate(histogram) if steps), default=0)
+    is_tree = (launch.eagle_topk or 1) > 1
+    if launch.adaptive:
+        return None
+    depth: int | None = launch.num_steps
+    if not is_tree and proposed is not None and proposed % calls == 0:
+        depth = proposed // calls
+    return depth if depth is not None and longest <= depth else None
 
 
 def request_lengths(histograms: NDArray[np.int64]) -> Floats:

@@ -12,13 +12,21 @@ from specscope_server.kit.web.formats import dump_json, to_csv
 
 X_NAME = "x"
 """Key of ``layout.meta`` that names what runs along x, where that is not time."""
+Y_NAME = "y"
+"""Key of ``layout.meta`` that names what runs along y in a heat map, where the value is a colour."""
 DEFINITION = "definition"
 """A column more where lines have definitions of their own."""
 
 
 def figure_csv(figure: Figure) -> bytes:
-    """Return one row per line and point: line, UTC time (or what x is), value; an empty value is a gap."""
-    along = figure["layout"].get("meta", {}).get(X_NAME, "time")
+    """Return one row per line and point: line, UTC time (or what x is), value; an empty value is a gap.
+
+    A heat map has a column more for what y is, and no row for a cell that is not drawn.
+    """
+    meta = figure["layout"].get("meta", {})
+    along, upward = meta.get(X_NAME, "time"), meta.get(Y_NAME)
+    if upward:
+        return to_csv(("line", along, upward, "value"), _cells(figure, along, upward))
     columns = ("line", along, "value")
     is_defined = any(DEFINITION in trace.get("meta", {}) for trace in figure["data"])
     return to_csv((*columns, DEFINITION) if is_defined else columns, _rows(figure, along))
@@ -29,6 +37,14 @@ def _rows(figure: Figure, along: str) -> Iterator[dict[str, Any]]:
         same = {"line": trace["name"], DEFINITION: trace.get("meta", {}).get(DEFINITION)}
         for place, value in zip(trace["x"], decode_floats(trace["y"]), strict=True):
             yield {**same, along: place, "value": None if math.isnan(value) else value}
+
+
+def _cells(figure: Figure, along: str, upward: str) -> Iterator[dict[str, Any]]:
+    for trace in figure["data"]:
+        places = [(y, x) for y in trace["y"] for x in trace["x"]]
+        for (y, x), value in zip(places, decode_floats(trace["z"]), strict=True):
+            if not math.isnan(value):
+                yield {"line": trace["name"], along: x, upward: y, "value": value}
 
 
 _PAGE = """<!doctype html>

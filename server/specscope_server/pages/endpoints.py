@@ -8,9 +8,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from specscope_server.acceptance import figures, position_figures
+from specscope_server.acceptance import figures, heatmap_figures, position_figures
 from specscope_server.kit.web.state import AppState, Db, State
 from specscope_server.pages import assets, data, patterns
+from specscope_server.pages.canary import CANARY_RANGE, canary_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
 from specscope_server.pages.templates import render
@@ -21,6 +22,7 @@ router.include_router(assets.router)
 
 OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
+CANARY = Page("/canary", "Canary", fragment="/fragments/canary")
 SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
 GLOSSARY = Page("/glossary", "Glossary", has_range=False)
 PATTERNS = Page("/patterns", "Patterns", servers=("gpu1:30000", "gpu2:30000"), server="gpu1:30000")
@@ -43,12 +45,19 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
     content |= data.requests_of(db, state, page)
     if content["has_histograms"]:
         charts += [position_figures.POSITIONS, position_figures.REQUEST_LENGTHS]
+        charts += [heatmap_figures.SURVIVAL, heatmap_figures.CONDITIONAL]
     return {
         "page": page,
         "charts": charts if page.server else [],
         "launches": data.launches_of(db, page),
         **content,
     }
+
+
+def _canary(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, CANARY, all_servers=False)
+    page = replace(page, default_range=CANARY_RANGE)
+    return {"page": page, **canary_of(db, state, page)}
 
 
 def _sources(request: Request, db: Db, state: AppState) -> Content:
@@ -84,6 +93,7 @@ def _add(page: Page, build: Build, *parts: str) -> None:
 
 _add(OVERVIEW, _overview, "overview_part")
 _add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
+_add(CANARY, _canary, "canary_part", "canary_tables")
 _add(SOURCES, _sources, "sources_part")
 
 

@@ -12,7 +12,7 @@ from tests.server.seed import NOW, SERVER, T0, Feed
 
 from specscope_server.acceptance.position_figures import positions_figure, request_lengths_figure
 from specscope_server.acceptance.position_schemas import AcceptancePositions
-from specscope_server.acceptance.positions import depth_of
+from specscope_server.acceptance.survival import depth_of
 from specscope_server.kit.figures import decode_floats
 from specscope_server.kit.figures_theme import DARK, LIGHT
 
