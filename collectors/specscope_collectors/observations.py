@@ -154,6 +154,8 @@ class HealthState(StrEnum):
     INVALID = "invalid"
     """Truncated, garbled or contradictory body."""
     TOO_LARGE = "too_large"
+    GONE = "gone"
+    """No longer listed where it was found, so nobody asks it any more."""
 
 
 class SourceHealth(Record, frozen=True, kw_only=True, tag="source_health"):
@@ -198,6 +200,22 @@ class RequestRecord(Record, frozen=True, kw_only=True, tag="request"):
     accepted_histogram: tuple[int, ...] | None = None
     e2e_seconds: float | None = None
     labels: Labels = {}
+
+
+CANARY_ID_PREFIX = "specscope-canary:"
+"""Start of every request id of a canary: what is not users' traffic is known by it."""
+
+
+class CanaryLabel(StrEnum):
+    """Labels of a canary's requests."""
+
+    SET = "canary_set"
+    """Fingerprint of the prompts and of the length asked for."""
+    RUN = "canary_run"
+    """When the run began, epoch milliseconds."""
+    PROMPT = "canary_prompt"
+    OUTPUT = "canary_output"
+    """Hash of what was generated."""
 
 
 Observation: TypeAlias = Increment | Level | Distribution | Event | Launch | SourceHealth | RequestRecord

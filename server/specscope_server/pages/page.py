@@ -30,6 +30,7 @@ class NavigationItem:
 NAVIGATION = (
     NavigationItem("/", "Overview"),
     NavigationItem("/acceptance", "Acceptance"),
+    NavigationItem("/canary", "Canary"),
     NavigationItem("/sources", "Sources"),
     NavigationItem("/glossary", "Glossary"),
 )

@@ -9,8 +9,3 @@ pairs show and an unpaired mean over 30 prompts does not.
 from __future__ import annotations
 
 SOURCE = "canary"
-REQUEST_PREFIX = "specscope-canary:"
-"""Start of every request id of a canary: what is not users' traffic is known by it."""
-SET, RUN, PROMPT, OUTPUT = "canary_set", "canary_run", "canary_prompt", "canary_output"
-"""Labels of a canary's requests: fingerprint of the set, when the run began (epoch ms), which prompt, and a
-hash of the output."""

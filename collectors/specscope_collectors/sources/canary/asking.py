@@ -13,8 +13,7 @@ import msgspec
 
 from specscope_collectors import bodies
 from specscope_collectors.clock import Clock
-from specscope_collectors.observations import RequestRecord
-from specscope_collectors.sources.canary import OUTPUT, PROMPT, REQUEST_PREFIX, RUN, SET
+from specscope_collectors.observations import CANARY_ID_PREFIX, CanaryLabel, RequestRecord
 from specscope_collectors.sources.canary.prompts import Prompt, PromptSet
 from specscope_collectors.sources.requests.answer import to_record
 from specscope_collectors.sources.requests.errors import RefusedError
@@ -78,14 +77,14 @@ def record_of(
     except RefusedError as error:
         raise AskError(str(error)) from None
     labels = {
-        SET: asking.asked.fingerprint,
-        RUN: str(asking.started_ms),
-        PROMPT: prompt.id,
-        OUTPUT: output_hash(answer),
+        CanaryLabel.SET.value: asking.asked.fingerprint,
+        CanaryLabel.RUN.value: str(asking.started_ms),
+        CanaryLabel.PROMPT.value: prompt.id,
+        CanaryLabel.OUTPUT.value: output_hash(answer),
     }
     return msgspec.structs.replace(
         record,
-        request_id=f"{REQUEST_PREFIX}{asking.asked.fingerprint}:{asking.started_ms}:{prompt.id}",
+        request_id=f"{CANARY_ID_PREFIX}{asking.asked.fingerprint}:{asking.started_ms}:{prompt.id}",
         time_ms=time_ms,
         e2e_seconds=record.e2e_seconds if record.e2e_seconds is not None else took_seconds,
         labels=labels,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from specscope_collectors.observations import Event, RequestRecord
-from specscope_collectors.sources.canary import OUTPUT, PROMPT
+from specscope_collectors.observations import CanaryLabel, Event, RequestRecord
 
 CHANGED = "canary_output_changed"
 MAX_OUTPUTS = 8
@@ -42,7 +41,7 @@ def after_run(
     outputs = dict(memory.outputs)
     changed = []
     for record in records:
-        prompt, output = record.labels[PROMPT], record.labels[OUTPUT]
+        prompt, output = record.labels[CanaryLabel.PROMPT], record.labels[CanaryLabel.OUTPUT]
         before = outputs.get(prompt, ())
         if before and output not in before:
             changed.append(prompt)

@@ -1,0 +1,1 @@
+"""Runs of the canary and their comparison prompt by prompt."""
