@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "server",
         "take in logs and requests that were written earlier",
     ),
+    "token": ("specscope_server.cli.token", "server", "make, list and revoke tokens with a scope"),
     "db": ("specscope_server.cli.db", "server", "upgrade, downgrade, inspect or back up the database"),
     "demo": ("specscope_server.cli.demo", "server", "demo engines and the dashboard in one go"),
     "demo-engine": ("specscope_server.cli.demo_engine", "server", "a process that answers like SGLang"),

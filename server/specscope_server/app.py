@@ -16,9 +16,13 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import specscope_server
 from specscope import __version__
+from specscope_server.ingest.receiving import Ingest
+from specscope_server.ingest.service import MeteredSink, make_sink
+from specscope_server.ingest.sharing import Sharing
 from specscope_server.kit.clock import Clock, system_clock
 from specscope_server.kit.web import problems
 from specscope_server.kit.web.auth import TokenAuth
+from specscope_server.kit.web.guard import Guard
 from specscope_server.kit.web.headers import HostCheck, SecurityHeaders
 from specscope_server.kit.web.health import health_router
 from specscope_server.kit.web.layers import CatchUnexpected, HeadAsGet
@@ -32,6 +36,7 @@ from specscope_server.startup import prepare_store, retention_running
 from specscope_server.store import migrate
 from specscope_server.store.engine import create_store_engine
 from specscope_server.store.retention import disk_use
+from specscope_server.store.tokens import DatabaseTokens
 
 API_PREFIX = "/api/v1"
 DESCRIPTION = (
@@ -48,8 +53,12 @@ def create_app(
     clock: Clock = system_clock,
     telemetry: Telemetry | None = None,
     collectors_alive: Callable[[], bool] | None = None,
+    sink: MeteredSink | None = None,
 ) -> FastAPI:
-    """Return the application. ``engine`` None = open ``settings.database`` (and close it at the end)."""
+    """Return the application. ``engine`` None = open ``settings.database`` (and close it at the end).
+
+    ``sink`` is the one that collectors in this process use too; None = one of its own.
+    """
     store = engine or create_store_engine(settings.database)
     counters = telemetry or Telemetry()
     interval_ms = round(settings.scrape_interval_seconds * 1_000)
@@ -64,11 +73,14 @@ def create_app(
     )
     app.state.specscope = AppState(store, clock, interval_ms, collectors_alive)
     app.state.settings = settings
+    into = sink or make_sink(store, counters, settings.retention_raw_days, clock)
+    app.state.ingest = Ingest(into, Sharing(store, clock), settings.max_push_bytes)
+    guard = _guard(settings, store, clock)
     counters.add_gauge("specscope_database_bytes", "Disk use of the database.", lambda: _disk_use(store))
     problems.install(app)
     error_pages.install(app)
-    _add_layers(app, settings, clock, counters)
-    _add_routes(app, settings, clock, counters)
+    _add_layers(app, settings, guard, counters)
+    _add_routes(app, guard, clock, counters)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -94,11 +106,18 @@ def _lifespan(settings: Settings, *, owned: bool) -> Callable[[FastAPI], Any]:
     return lifespan
 
 
-def _add_layers(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telemetry) -> None:
+def _guard(settings: Settings, engine: Engine, clock: Clock) -> Guard | None:
+    """Return who knows the tokens; None = no token is set, so that all is open (on loopback only)."""
+    if settings.token is None:
+        return None
+    return Guard(settings.token.get_secret_value(), clock, DatabaseTokens(engine, clock))
+
+
+def _add_layers(app: FastAPI, settings: Settings, guard: Guard | None, telemetry: Telemetry) -> None:
     """Add the ASGI layers; the last one added is the outermost."""
     app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)
-    if settings.token is not None:
-        app.add_middleware(TokenAuth, token=settings.token.get_secret_value(), clock=clock)
+    if guard is not None:
+        app.add_middleware(TokenAuth, guard=guard)
     app.add_middleware(HostCheck, allowed=[*settings.allowed_hosts, *_listening(settings.host)])
     app.add_middleware(HeadAsGet)
     app.add_middleware(CatchUnexpected, on_error=app.exception_handlers.pop(Exception))
@@ -111,9 +130,8 @@ def _listening(host: str) -> list[str]:
     return [] if host in ("0.0.0.0", "::", "") else [f"[{host}]" if ":" in host else host]
 
 
-def _add_routes(app: FastAPI, settings: Settings, clock: Clock, telemetry: Telemetry) -> None:
-    token = settings.token.get_secret_value() if settings.token else None
-    app.include_router(login_router(token, clock))
+def _add_routes(app: FastAPI, guard: Guard | None, clock: Clock, telemetry: Telemetry) -> None:
+    app.include_router(login_router(guard, clock))
     app.include_router(telemetry.router())
     app.include_router(health_router(lambda state: migrate.is_current(state.engine)))
     for name, router in domain_routers():

@@ -13,14 +13,13 @@ from typing import Any
 import typer
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy import Engine
 
 from specscope_collectors.config import CollectorOptions, OptionsError, TargetError, parse_targets
 from specscope_collectors.observations import Target
 from specscope_collectors.runner import Runner
 from specscope_server.app import create_app
 from specscope_server.cli.flags import with_settings_flags
-from specscope_server.ingest.service import MeteredSink
+from specscope_server.ingest.service import MeteredSink, make_sink
 from specscope_server.kit.clock import system_clock
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.kit.web.telemetry import Telemetry
@@ -28,8 +27,6 @@ from specscope_server.logging import configure_logging
 from specscope_server.settings import Settings, load_settings
 from specscope_server.startup import prepare_store
 from specscope_server.store.engine import create_store_engine
-from specscope_server.store.ingest import IngestWriter
-from specscope_server.store.limits import Limits
 
 USAGE_ERROR, FAILURE = 2, 1
 SHUTDOWN_SECONDS = 5
@@ -74,9 +71,10 @@ def run(settings: Settings, targets: list[Target], listener: socket.socket) -> N
         stack.callback(engine.dispose)
         prepare_store(engine, settings)
         telemetry = Telemetry()
-        runner = _runner(settings, targets, engine, telemetry)
+        sink = make_sink(engine, telemetry, settings.retention_raw_days)
+        runner = _runner(settings, targets, sink)
         alive = None if runner is None else lambda: runner.is_running
-        app = create_app(settings, engine=engine, telemetry=telemetry, collectors_alive=alive)
+        app = create_app(settings, engine=engine, telemetry=telemetry, collectors_alive=alive, sink=sink)
         if runner is not None:
             runner.start()
             stack.callback(runner.stop)
@@ -128,7 +126,7 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
     return listener
 
 
-def _runner(settings: Settings, targets: list[Target], engine: Engine, telemetry: Telemetry) -> Runner | None:
+def _runner(settings: Settings, targets: list[Target], sink: MeteredSink) -> Runner | None:
     if not targets:
         return None
     key = settings.engine_api_key
@@ -142,8 +140,6 @@ def _runner(settings: Settings, targets: list[Target], engine: Engine, telemetry
         tls_verify=settings.tls_verify,
         ca_file=str(settings.ca_file) if settings.ca_file else None,
     )
-    limits = Limits(max_age_ms=int(settings.retention_raw_days * 86_400_000))
-    sink = MeteredSink(IngestWriter(engine, limits=limits), telemetry)
     return Runner(targets, sink, options, system_clock)
 
 

@@ -5,12 +5,15 @@ SpecscopeError              500  (base; never raised itself)
 ├── NotFound                404  the named thing does not exist
 ├── Unauthorized            401  a token is needed and was missing or wrong
 ├── Forbidden               403
+├── TooSlow                 408  the body did not arrive in time
 ├── TooLarge                413
 ├── UnsupportedMedia        415  the body is of a kind that is not read here
 └── Unavailable             503  the store is busy or not migrated; try again
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 
 class SpecscopeError(Exception):
@@ -19,9 +22,11 @@ class SpecscopeError(Exception):
     status = 500
     title = "Internal error"
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, items: Sequence[Mapping[str, str]] | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.items = items
+        """Each wrong input among several: ``location``, ``reason``, ``input``."""
 
 
 class InvalidInput(SpecscopeError):
@@ -50,6 +55,13 @@ class Forbidden(SpecscopeError):
 
     status = 403
     title = "Forbidden"
+
+
+class TooSlow(SpecscopeError):
+    """The input did not arrive in time."""
+
+    status = 408
+    title = "Request timeout"
 
 
 class TooLarge(SpecscopeError):

@@ -16,8 +16,10 @@ from specscope_server.models.series import (
     Series,
 )
 from specscope_server.models.server import Launch, Server
+from specscope_server.models.token import ApiToken
 
 __all__ = [
+    "ApiToken",
     "Base",
     "BucketLayout",
     "Collector",

@@ -18,6 +18,7 @@ from starlette.routing import Match
 from specscope_server.kit.errors import SpecscopeError
 
 MEDIA_TYPE = "application/problem+json"
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 log = structlog.get_logger(__name__)
 
@@ -87,8 +88,10 @@ def install(app: FastAPI) -> None:
 
 def _expected(request: Request, error: Exception) -> Response:
     assert isinstance(error, SpecscopeError)
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
-    return problem_response(request, error.status, error.title, error.detail, headers=headers)
+    headers = _HEADERS.get(error.status)
+    return problem_response(
+        request, error.status, error.title, error.detail, errors=error.items, headers=headers
+    )
 
 
 def _invalid(request: Request, error: Exception) -> Response:
