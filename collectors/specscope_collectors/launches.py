@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
+from specscope_collectors.engine import Told
+from specscope_collectors.engines import engine_named
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.identity import Change, Evidence, Identity, digest, judge
 from specscope_collectors.observations import Event, Launch
-from specscope_collectors.sources.sglang_info import ServerInfo, to_launch
-from specscope_collectors.sources.sglang_info.body import EVIDENCE
-from specscope_collectors.sources.sglang_info.fingerprint import identify
 
 MAX_CHANGES = 50
 _MAX_NAMED = 4
@@ -35,14 +34,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     event: Event | None = None
 
 
-def by_info(known: Known | None, info: ServerInfo, evidence: Evidence, time_ms: int) -> Verdict:
+def by_info(known: Known | None, told: Told, evidence: Evidence, time_ms: int) -> Verdict:
     """Judge with what the engine says about itself."""
-    seen = identify(info)
-    change = judge(known.identity if known else None, seen, evidence)
+    seen = told.identity
+    change = _judge(known, told.launch.engine, seen, evidence)
     if known is not None and change is Change.SAME:
         return Verdict(change=change, known=known)
     key, salt = _key(known, seen, change, time_ms)
-    draft = to_launch(info, key=key, time_ms=time_ms)
+    draft = msgspec.structs.replace(told.launch, key=key, time_ms=time_ms)
     launch = msgspec.structs.replace(draft, reason=_reason(known, draft, change))
     models = known.models if known and change is Change.CONFIGURATION else ()
     return _verdict(change, known, Known(launch=launch, identity=seen, models=models, salt=salt))
@@ -51,7 +50,7 @@ def by_info(known: Known | None, info: ServerInfo, evidence: Evidence, time_ms: 
 def by_metrics(known: Known | None, mapped: Mapped, evidence: Evidence, time_ms: int) -> Verdict:
     """Judge with the metrics alone, when the engine does not say what it is."""
     seen = _identity_of_metrics(known, mapped, time_ms)
-    change = judge(known.identity if known else None, seen, evidence)
+    change = _judge(known, mapped.engine, seen, evidence)
     if known is not None and change is Change.SAME and looks_different(known, mapped):
         change = Change.CONFIGURATION
     if known is not None and change is Change.SAME:
@@ -60,7 +59,7 @@ def by_metrics(known: Known | None, mapped: Mapped, evidence: Evidence, time_ms:
     draft = Launch(
         key=key,
         time_ms=time_ms,
-        engine="sglang",
+        engine=mapped.engine,
         engine_version=mapped.version_from_metric_set,
         version_source="metric_names",
         served_model_name=next(iter(sorted(mapped.models)), None),
@@ -72,7 +71,9 @@ def by_metrics(known: Known | None, mapped: Mapped, evidence: Evidence, time_ms:
 
 
 def looks_different(known: Known, mapped: Mapped) -> bool:
-    """True when the metrics speak of another model, or of the demo instead of the real thing."""
+    """True when the metrics speak of another model or engine, or of the demo instead of the real thing."""
+    if mapped.engine != known.launch.engine:
+        return True
     other_models = bool(known.models and mapped.models) and mapped.models.isdisjoint(known.models)
     return other_models or (mapped.series > 0 and mapped.demo != known.launch.is_demo)
 
@@ -85,13 +86,22 @@ def with_models(known: Known, mapped: Mapped) -> Known:
 
 def changes_between(old: Launch, new: Launch) -> dict[str, list[Any]]:
     """Return changed settings → [old, new], at most `MAX_CHANGES`, without what every start changes."""
+    if old.engine != new.engine:
+        return {"engine": [old.engine, new.engine]}
     if not old.config or not new.config:
         return {}
-    names = sorted((old.config.keys() | new.config.keys()) - EVIDENCE)
+    evidence = engine_named(new.engine).start_evidence
+    names = sorted((old.config.keys() | new.config.keys()) - evidence)
     pairs = {name: [old.config.get(name), new.config.get(name)] for name in names}
     pairs["environment"] = [old.environment, new.environment]
     changed = [(name, pair) for name, pair in pairs.items() if pair[0] != pair[1]]
     return dict(changed[:MAX_CHANGES])
+
+
+def _judge(known: Known | None, engine: str, seen: Identity, evidence: Evidence) -> Change:
+    if known is None:
+        return Change.FIRST
+    return Change.RESTART if known.launch.engine != engine else judge(known.identity, seen, evidence)
 
 
 def _identity_of_metrics(known: Known | None, mapped: Mapped, time_ms: int) -> Identity:
@@ -122,6 +132,8 @@ def _reason(known: Known | None, launch: Launch, change: Change) -> str:
     if known is None:
         return "first seen"
     changed = changes_between(known.launch, launch)
+    if "engine" in changed:
+        return "another engine"
     if change is Change.RESTART:
         return "restarted with another configuration" if changed else "restarted"
     if not known.launch.config and launch.config:

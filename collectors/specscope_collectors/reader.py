@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TypeVar
@@ -12,19 +12,19 @@ import httpx
 
 from specscope_collectors.clock import Clock
 from specscope_collectors.config import CollectorOptions
+from specscope_collectors.engine import Engine
 from specscope_collectors.fetch import Answer, fetch, headers_for
-from specscope_collectors.observations import HealthState, Labels, Target
-from specscope_collectors.sources import sglang_info, sglang_loads
-from specscope_collectors.sources.sglang_info.body import MAX_BODY_BYTES
-from specscope_collectors.sources.sglang_info.reading import InfoReading, read_info
-from specscope_collectors.sources.sglang_loads.reading import LoadsReading, read_loads
-from specscope_collectors.sources.sglang_metrics.reading import PATH, MetricsReading, read_metrics
+from specscope_collectors.observations import Target
+from specscope_collectors.scrape import PATH, MetricsReading, read_metrics
 
 T = TypeVar("T")
 
+MAX_SMALL_BYTES = 4 * 1024 * 1024
+"""Largest answer of an endpoint besides ``/metrics``."""
+
 
 class Reader:
-    """One target's sources. ``/health`` is never asked: it makes the engine run a generation."""
+    """One target's endpoints; what an engine is `Ask`-ed through."""
 
     def __init__(
         self,
@@ -37,30 +37,26 @@ class Reader:
         self._target = target
         self._client = client
         self._options = options
-        self._small = replace(options, max_body_bytes=min(options.max_body_bytes, MAX_BODY_BYTES))
+        self._small = replace(options, max_body_bytes=min(options.max_body_bytes, MAX_SMALL_BYTES))
         self._clock = clock
         self._pool = pool
 
-    async def metrics(self, *, adaptive: bool = False) -> MetricsReading:
-        """Read ``/metrics``."""
+    @property
+    def api_key(self) -> str | None:
+        """The key that is sent to the target."""
+        return self._options.api_key
+
+    async def metrics(self, last: Engine, *, adaptive: bool = False) -> MetricsReading:
+        """Read ``/metrics``; ``last``: the engine that was there until now."""
         answer, time_ms = await self._get(PATH, self._options)
         limit = self._options.max_series_per_target
         return await self.in_thread(
-            lambda: read_metrics(answer, time_ms, max_series=limit, adaptive=adaptive)
+            lambda: read_metrics(answer, time_ms, max_series=limit, last=last, adaptive=adaptive)
         )
 
-    async def info(self) -> InfoReading:
-        """Read ``/server_info``, or its old name where the new one does not exist."""
-        for path in sglang_info.PATHS:
-            answer, time_ms = await self._get(path, self._small)
-            if answer.state is not HealthState.DISABLED:
-                break
-        return await self.in_thread(lambda: read_info(answer, time_ms, api_key=self._options.api_key))
-
-    async def loads(self, *, already: Collection[str], labels: Labels) -> LoadsReading:
-        """Read ``/v1/loads``; metrics in ``already`` are left to the source that gives them."""
-        answer, time_ms = await self._get(sglang_loads.PATH, self._small)
-        return await self.in_thread(lambda: read_loads(answer, time_ms, already=already, labels=labels))
+    async def get(self, path: str) -> tuple[Answer, int]:
+        """Return what another endpoint answers, and when (epoch ms)."""
+        return await self._get(path, self._small)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run ``work`` beside the event loop, so that a large answer does not delay other targets."""

@@ -7,30 +7,29 @@ stored is not remembered, so it is measured again, over a wider span.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 from concurrent.futures import Executor
 from dataclasses import replace
 
 import httpx
 import structlog
 
-from specscope_collectors import checkpoint, launches
+from specscope_collectors import launches
 from specscope_collectors.alternation import DOUBTFUL, Doubt, Watch
 from specscope_collectors.board import Board
 from specscope_collectors.clock import Clock, Monotonic, system_clock
 from specscope_collectors.config import CollectorOptions
+from specscope_collectors.engine import Told
+from specscope_collectors.engines import engine_named
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.health import PASSING, READ
 from specscope_collectors.identity import Change
-from specscope_collectors.increments import CheckpointError, CounterMemory
+from specscope_collectors.increments import CounterMemory
+from specscope_collectors.journal import Journal, NotStoredError
 from specscope_collectors.launches import Known, Verdict
-from specscope_collectors.observations import Batch, HealthState, Labels, Sink, Target
+from specscope_collectors.observations import HealthState, Observation, Sink, Target
 from specscope_collectors.reader import Reader
 from specscope_collectors.schedule import Due
-from specscope_collectors.sources.sglang_info import ServerInfo
-from specscope_collectors.sources.sglang_info.fingerprint import identify
-from specscope_collectors.sources.sglang_loads.levels import FIELDS
-from specscope_collectors.sources.sglang_metrics.reading import doubted
+from specscope_collectors.scrape import doubted
 from specscope_collectors.tick import Committed, Tick, growth, health_observations, measurements, metrics_of
 
 MAX_DEFERRALS = 3
@@ -39,11 +38,6 @@ RETRY_INFO_SECONDS = 30.0
 MAX_PROCESSES = 32
 ANSWERED = READ | {HealthState.DISABLED}
 """States of ``/metrics`` in which the engine is worth asking more."""
-LOADS_BESIDE_METRICS = frozenset({
-    "spec.lifetime_accept_length", "engine.max_running_requests", "memory.weights", "memory.kv_cache",
-    "memory.graphs",
-})  # fmt: skip
-"""What ``/v1/loads`` adds when ``/metrics`` is on; the rest would be reported twice."""
 
 log = structlog.get_logger("specscope.collector")
 
@@ -67,25 +61,22 @@ class TargetCollector:
         self.collector_id = f"watch:{target.name}@{target.base_url}"
         self.was_slow = False
         """The last scrape ran into its deadline."""
-        self._sink = sink
+        self._journal = Journal(target, self.collector_id, sink)
         self._board = board
         self._reader = Reader(target, client, options, clock, pool)
         self._info_due = Due(options.info_interval_seconds, monotonic)
         self._loads_due = Due(options.loads_interval_seconds, monotonic)
-        self._codec = checkpoint.KnownCodec()
         self._watch = Watch(monotonic)
         self._committed: Committed | None = None
-        self._info: ServerInfo | None = None
+        self._info: Told | None = None
         self._must_ask = True
         self._gap = True
         self._was_off = False
         self._down_ms: int | None = None
         self._deferrals = 0
         self._loads_offered = True
-        self._is_shared = False
         self._processes: tuple[str, ...] = ()
         """Fingerprints of the processes that were seen when counters fell."""
-        self._told = ""
 
     async def scrape(self) -> None:
         """Scrape once and store the outcome."""
@@ -94,7 +85,7 @@ class TargetCollector:
         if self._committed is None:
             return
         committed = self._committed
-        tick = Tick(await self._reader.metrics(adaptive=_is_adaptive(committed.known)))
+        tick = await self._read(committed.known)
         tick.plain = await self._reader.in_thread(lambda: growth(tick, committed.memory))
         self.was_slow = tick.metrics.health.state is HealthState.TIMEOUT
         self._notice_gap(tick)
@@ -105,11 +96,20 @@ class TargetCollector:
         if doubt not in DOUBTFUL and tick.metrics.health.state in ANSWERED:
             await self._ask_further(tick, committed.known)
         if tick.metrics.is_blank and self._is_engine(tick, committed.known):
-            tick.metrics = replace(tick.metrics, mapped=Mapped())
+            tick.metrics = replace(tick.metrics, mapped=Mapped(tick.metrics.engine.name))
             tick.plain = growth(tick, committed.memory)
         self._committed = await self._reader.in_thread(lambda: self._conclude(tick, committed))
 
     # What to ask
+
+    async def _read(self, known: Known | None) -> Tick:
+        launch = known.launch if known else None
+        adaptive = launch is not None and bool(launch.speculative.adaptive)
+        last = engine_named(launch.engine if launch else None)
+        tick = Tick(await self._reader.metrics(last, adaptive=adaptive))
+        if tick.metrics.engine is not last:
+            self._info = None  # the engine before told it
+        return tick
 
     def _notice_gap(self, tick: Tick) -> None:
         state = tick.metrics.health.state
@@ -128,7 +128,7 @@ class TargetCollector:
         if tick.mapped is None:
             return Doubt.NONE
         doubt = self._watch.judge(tick.mapped.counters, gap=self._gap)
-        if self._watch.fell_now and await self._is_unseen(known) and doubt is Doubt.SEVERAL:
+        if self._watch.fell_now and await self._is_unseen(tick, known) and doubt is Doubt.SEVERAL:
             doubt = self._watch.hold()
         if doubt in DOUBTFUL:
             tick.metrics, tick.plain = doubted(tick.metrics, doubt), None
@@ -136,12 +136,12 @@ class TargetCollector:
             self._must_ask = self._gap = True
         return doubt
 
-    async def _is_unseen(self, known: Known | None) -> bool:
+    async def _is_unseen(self, tick: Tick, known: Known | None) -> bool:
         """Ask the engine which process it is; return whether it is one that never answered before."""
-        info = (await self._reader.info()).info
-        if info is None or known is None:
+        told = (await tick.metrics.engine.info(self._reader)).told
+        if told is None or known is None:
             return False
-        process = identify(info).process
+        process = told.identity.process
         is_unseen = process not in (known.identity.process, *self._processes)
         self._processes = (*self._processes, known.identity.process, process)[-MAX_PROCESSES:]
         return is_unseen
@@ -153,15 +153,16 @@ class TargetCollector:
         tick.is_urgent = known is None or self._must_ask or self._gap or different or fell
         if is_due or self._must_ask or different or fell:
             await self._ask_info(tick)
-        if known is not None and self._loads_offered and self._loads_due.now():
+        offered = self._loads_offered and tick.metrics.engine.has_loads
+        if known is not None and offered and self._loads_due.now():
             await self._ask_loads(tick, known)
 
     async def _ask_info(self, tick: Tick) -> None:
-        tick.info = await self._reader.info()
+        tick.info = await tick.metrics.engine.info(self._reader)
         passing = tick.info.health.state in PASSING
         self._info_due.restart(RETRY_INFO_SECONDS if passing else None)
-        if tick.info.info is not None:
-            self._info = tick.info.info
+        if tick.info.told is not None:
+            self._info = tick.info.told
             self._must_ask = False
             self._deferrals = 0
         elif not passing:
@@ -169,15 +170,13 @@ class TargetCollector:
             self._must_ask = False
 
     async def _ask_loads(self, tick: Tick, known: Known) -> None:
-        name = known.launch.served_model_name
-        labels: Labels = {"model_name": name} if name else {}
-        tick.loads = await self._reader.loads(already=_already(tick), labels=labels)
+        tick.loads = await tick.metrics.engine.loads(self._reader, tick.mapped, known.launch)
         self._loads_due.restart()
         self._loads_offered = tick.loads.health.state is not HealthState.NOT_OFFERED
 
     def _is_engine(self, tick: Tick, known: Known | None) -> bool:
-        """Return whether what answers has said that it is an SGLang."""
-        said = (tick.info and tick.info.info) or self._info
+        """Return whether what answers has said that it is an engine."""
+        said = (tick.info and tick.info.told) or self._info
         return said is not None or (known is not None and known.identity.source == "server_info")
 
     # What it means
@@ -185,22 +184,21 @@ class TargetCollector:
     def _conclude(self, tick: Tick, before: Committed) -> Committed | None:
         """Store one batch and return the new state; None when it was not stored."""
         verdict = self._verdict(tick, before)
-        after, batch = self._batch(tick, before, verdict)
+        after, found = self._outcome(tick, before, verdict)
         try:
-            is_new = self._sink.apply(batch)
-        except Exception as error:
-            self._tell("store", "not stored", error=repr(error)[:300])
+            is_new = self._journal.store(after, found)
+        except NotStoredError:
             self._gap = True
             return None
         if not is_new:
-            self._notice_sharing()
+            self._info = None  # the other may have learnt of another launch since
             return None  # what the other process stored is where the next scrape goes on
         if verdict is not None:
             self._gap = self._gap and tick.mapped is None and self._must_ask
             if verdict.change is not Change.SAME:
                 self._loads_offered = True
                 log.info("launch", target=self.target.name, reason=verdict.known.launch.reason)
-        self._tell(tick.metrics.health.state.value, tick.metrics.health.detail)
+        self._journal.tell(tick.metrics.health.state.value, tick.metrics.health.detail)
         if self._board is not None and after.known is not None:
             self._board.note(self.target, after.known.launch, metrics_of(tick), tick.time_ms)
         return after
@@ -209,7 +207,7 @@ class TargetCollector:
         """Return which launch the values belong to; None while that cannot be said."""
         known = before.known
         asked = tick.info
-        info = asked.info if asked else None
+        info = asked.told if asked else None
         if info is None and not tick.is_urgent:
             return Verdict(change=Change.SAME, known=known) if known else None
         if asked is not None and info is None and asked.health.state in PASSING and self._may_defer():
@@ -227,9 +225,12 @@ class TargetCollector:
         self._deferrals += 1
         return self._deferrals <= MAX_DEFERRALS
 
-    def _batch(self, tick: Tick, before: Committed, verdict: Verdict | None) -> tuple[Committed, Batch]:
+    def _outcome(
+        self, tick: Tick, before: Committed, verdict: Verdict | None
+    ) -> tuple[Committed, tuple[Observation, ...]]:
+        """Return the state after this scrape, and what is stored with it."""
         known, memory = before.known, before.memory
-        found = []
+        found = list[Observation]()
         if verdict is not None:
             known = launches.with_models(verdict.known, tick.mapped) if tick.mapped else verdict.known
             restarted = verdict.change is Change.RESTART
@@ -241,57 +242,10 @@ class TargetCollector:
         elif tick.plain is not None and memory.scraped_ms is None:
             memory = tick.plain.memory  # the baseline needs no launch
         after = Committed(before.sequence + 1, memory, known)
-        batch = Batch(
-            collector_id=self.collector_id,
-            sequence=after.sequence,
-            target=self.target,
-            launch_key=known.launch.key if known else None,
-            observations=(*found, *health_observations(tick, known)),
-            checkpoint=checkpoint.encode(memory, known, self._codec),
-        )
-        return after, batch
-
-    def _notice_sharing(self) -> None:
-        """Another process stored this sequence first, so that nothing of this scrape was stored."""
-        if not self._is_shared:
-            remedy = "stop one of them; until then each stores what the other has not"
-            log.warning("another process watches this target too", target=self.target.name, remedy=remedy)
-        self._is_shared = True
-        self._info = None  # the other may have learnt of another launch since
-
-    # Where it goes on
+        return after, (*found, *health_observations(tick, known))
 
     def _resume(self) -> Committed | None:
-        """Return the state that is stored; None when the store cannot be asked now."""
-        try:
-            resume = self._sink.resume(self.collector_id)
-        except Exception as error:
-            self._tell("store", "not readable", error=repr(error)[:300])
+        committed = self._journal.resume()
+        if committed is None:
             self._must_ask = self._gap = True  # nobody looks at the target meanwhile
-            return None
-        if resume.checkpoint is None:
-            return Committed(sequence=resume.sequence)
-        try:
-            memory, known = checkpoint.decode(resume.checkpoint)
-        except CheckpointError as error:
-            log.warning("starting anew", target=self.target.name, reason=str(error))
-            return Committed(sequence=resume.sequence)
-        return Committed(resume.sequence, memory, known)
-
-    def _tell(self, state: str, detail: str, **more: str) -> None:
-        """Log a state once, when it begins."""
-        if state != self._told:
-            write = log.info if state == HealthState.OK.value else log.warning
-            write("target state", target=self.target.name, state=state, detail=detail, **more)
-            self._told = state
-
-
-def _is_adaptive(known: Known | None) -> bool:
-    return known is not None and bool(known.launch.speculative.adaptive)
-
-
-def _already(tick: Tick) -> Collection[str]:
-    """Metrics that ``/metrics`` gives, or would give with the next request."""
-    if tick.mapped is None:
-        return ()
-    return {*(FIELDS.keys() - LOADS_BESIDE_METRICS), *(metric for metric, _ in tick.mapped.levels)}
+        return committed

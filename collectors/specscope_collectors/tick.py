@@ -6,17 +6,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from specscope_collectors.engine import InfoReading, LoadsReading
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.health import MAX_DETAIL, scrape_levels
 from specscope_collectors.identity import Change, Evidence
 from specscope_collectors.increments import MAX_REMEMBERED_SERIES, Advance, CounterMemory, advance
 from specscope_collectors.launches import Known, Verdict
-from specscope_collectors.missing import missing_of
 from specscope_collectors.observations import Event, HealthState, Level, Observation, SourceHealth
-from specscope_collectors.sources import sglang_loads
-from specscope_collectors.sources.sglang_info.reading import InfoReading
-from specscope_collectors.sources.sglang_loads.reading import LoadsReading
-from specscope_collectors.sources.sglang_metrics.reading import MetricsReading
+from specscope_collectors.scrape import MetricsReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +75,13 @@ def health_observations(tick: Tick, known: Known | None) -> list[Observation]:
     """Return health and ``scrape.*`` of every source that was asked."""
     metrics = tick.metrics.health
     if tick.mapped is not None:
-        hints = missing_of(tick.mapped, known.launch if known else None)
+        hints = tick.metrics.engine.missing(tick.mapped, known.launch if known else None)
         metrics = msgspec.structs.replace(metrics, missing=hints)
     if tick.plain is not None and tick.plain.refused:
         metrics = _with_forgotten(metrics, tick.plain.refused)
     asked = [metrics, *(reading.health for reading in (tick.info, tick.loads) if reading is not None)]
-    return [*asked, *(level for health in asked if _counts(health) for level in scrape_levels(health))]
+    counted = [health for health in asked if health.state is not HealthState.NOT_OFFERED]
+    return [*asked, *(level for health in counted for level in scrape_levels(health))]
 
 
 def _with_forgotten(health: SourceHealth, count: int) -> SourceHealth:
@@ -96,11 +94,6 @@ def _with_forgotten(health: SourceHealth, count: int) -> SourceHealth:
         detail="; ".join(filter(None, (words, health.detail)))[:MAX_DETAIL],
         remedy=health.remedy or "find the label whose values never repeat, and drop it",
     )
-
-
-def _counts(health: SourceHealth) -> bool:
-    """A version that does not offer ``/v1/loads`` is not a source that is down."""
-    return not (health.source == sglang_loads.SOURCE and health.state is HealthState.NOT_OFFERED)
 
 
 def measurements(tick: Tick, verdict: Verdict, grown: Advance | None) -> list[Observation]:

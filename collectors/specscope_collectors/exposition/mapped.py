@@ -15,6 +15,8 @@ Rank = LabelPairs
 class Mapped:
     """Canonical series of one answer, by kind, and what was noticed on the way."""
 
+    engine: str
+    """Which engine wrote it, as in `Launch.engine`."""
     counters: dict[SeriesKey, float] = field(default_factory=dict)
     """Cumulative values."""
     levels: dict[SeriesKey, float] = field(default_factory=dict)

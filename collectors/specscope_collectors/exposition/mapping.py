@@ -51,6 +51,7 @@ class _Mapping:
 
     def __init__(self, exposition: Exposition, table: Table) -> None:
         self.mapped = Mapped(
+            engine=table.engine,
             refused=exposition.refused,
             refusals=list(exposition.refusals),
             demo=DEMO_MARKER in exposition.names,

@@ -83,6 +83,8 @@ class RawName:
 class Table:
     """What one engine writes."""
 
+    engine: str
+    """As in `Launch.engine`."""
     rows: tuple[Row, ...]
     prefixes: tuple[str, str]
     """As the engine writes it, and without a colon."""

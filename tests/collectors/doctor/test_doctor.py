@@ -62,7 +62,7 @@ def test_all_is_well(server: Server, capsys: pytest.CaptureFixture[str]) -> None
     ("path", "answering", "words", "remedy"),
     [
         ("/metrics", NOT_FOUND, "missing metrics: off", "--enable-metrics"),
-        ("/metrics", always(response(b"<html>")), "bad metrics: ", "base URL of an SGLang server"),
+        ("/metrics", always(response(b"<html>")), "bad metrics: ", "base URL of an SGLang"),
         ("/server_info", always(response(b"", "401 No")), "none was sent", "SPECSCOPE_ENGINE_API_KEY"),
         ("/server_info", hang, "0.5.15 or later by its metrics", "overloaded"),
     ],

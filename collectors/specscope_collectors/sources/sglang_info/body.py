@@ -10,7 +10,6 @@ import msgspec
 from specscope_collectors.json_body import WrongBodyError, decode_json
 from specscope_collectors.redaction import redact
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
 
 # What runs (not how it was set up): changes while nothing about the launch does.
 VOLATILE = frozenset({

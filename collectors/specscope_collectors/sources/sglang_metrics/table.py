@@ -160,7 +160,7 @@ OTHER_SOURCES: Mapping[str, str] = {
 """Catalogued metric → why no row above produces it (``scrape.*`` is made by the collector itself)."""
 
 
-TABLE = Table(ROWS, PREFIXES, ENGINE_VERSIONS)
+TABLE = Table("sglang", ROWS, PREFIXES, ENGINE_VERSIONS)
 
 RAW_INDEX = TABLE.index
 """Raw sample name as it stands in the exposition → what it is used for."""

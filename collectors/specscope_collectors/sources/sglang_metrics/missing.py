@@ -1,13 +1,13 @@
-"""What cannot be seen of a target, and how to turn it on."""
+"""What cannot be seen of an SGLang, and how to turn it on."""
 
 from __future__ import annotations
 
 import re
 
 from specscope_collectors.exposition.mapped import Mapped
+from specscope_collectors.exposition.table import RANK_LABELS
 from specscope_collectors.observations import Launch
 from specscope_collectors.sources.sglang_info.launch import expected_ranks, expected_reporters
-from specscope_collectors.sources.sglang_metrics.table import RANK_LABELS
 
 VERIFY_CALLS_SINCE = (0, 5, 15)
 DEVICE_TIMER_SINCE = (0, 5, 8)
