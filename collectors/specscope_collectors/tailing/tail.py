@@ -218,9 +218,9 @@ class Tail:
         following = self._take(place.found)
         if following is None:
             return waiting
-        before, modified_ns = end, opened.modified_ns
-        if end.is_beginning:  # nothing was ever in it
-            before, modified_ns = position.before, position.modified_ns
+        was_empty = end.is_beginning
+        before = position.before if was_empty else end
+        modified_ns = position.modified_ns if was_empty else opened.modified_ns
         return Reading(
             position=_position(following, place.mark, before, modified_ns),
             begins_file=True,
