@@ -36,7 +36,7 @@ class JobPlan:
 
     kind: JobKind
     config: Any
-    where: str
+    where: str = field(compare=False)
     """File and table, for messages."""
 
 
@@ -48,7 +48,7 @@ class DiscoveryPlan:
     config: Any
     options: CollectorOptions
     """How to read the servers that it finds."""
-    where: str
+    where: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
