@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {
     "specscope": "collectors/specscope",
     "specscope_collectors": "collectors/specscope_collectors",
+    "specscope_probe": "collectors/specscope_probe",
     "specscope_server": "server/specscope_server",
     "specscope_server/_frontend": "frontend",
     "specscope_server/_migrations": "migrations",
@@ -122,7 +123,13 @@ def test_the_bare_command_prints_its_usage(bare: Path) -> None:
     assert re.search(r"^  serve ", outcome.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_the_probe_needs_no_extra(bare: Path) -> None:
+    outcome = specscope(bare, "probe", "check")
+    assert outcome.returncode == 3
+    assert "there is no SGLang in this environment" in outcome.stderr
+
+
+@pytest.mark.parametrize("command", [name for name, (_, extra, _) in COMMANDS.items() if extra])
 def test_a_command_whose_extra_is_missing_says_which(bare: Path, command: str) -> None:
     outcome = specscope(bare, command)
     assert outcome.returncode == 3, outcome.stderr

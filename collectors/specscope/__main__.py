@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "token": ("specscope_server.cli.token", "server", "make, list and revoke tokens with a scope"),
     "db": ("specscope_server.cli.db", "server", "upgrade, downgrade, inspect or back up the database"),
+    "probe": ("specscope_probe.cli", "", "what can be measured inside the SGLang of this environment"),
     "demo": ("specscope_server.cli.demo", "server", "demo engines and the dashboard in one go"),
     "demo-engine": ("specscope_server.cli.demo_engine", "server", "a process that answers like SGLang"),
 }

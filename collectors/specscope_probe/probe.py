@@ -1,0 +1,133 @@
+"""One probe of one scheduler: its seams, its parts, and the thread that hands out what they counted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from time import thread_time_ns
+from typing import Any
+
+from specscope_probe import report
+from specscope_probe.accepts import AcceptCounter
+from specscope_probe.buckets import batch_bucket
+from specscope_probe.budget import Budget
+from specscope_probe.clocks import device_clock
+from specscope_probe.exporting import Metrics
+from specscope_probe.info import info_labels, simulated_accept_length
+from specscope_probe.options import Options
+from specscope_probe.parts import Part, State
+from specscope_probe.ranks import rank_of
+from specscope_probe.seams import find, owners
+from specscope_probe.timing import CycleTimer
+from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attribute
+
+log = logging.getLogger("specscope_probe")
+
+ALL_BATCHES = "all"
+"""Ranks that do not speak for their group do not split their times by batch size."""
+
+
+class Probe:
+    """Made once per scheduler, when its event loop begins: all graphs are captured by then."""
+
+    def __init__(self, scheduler: Any, options: Options, registry: Any = None) -> None:
+        self.options = options
+        self.meter = Meter()
+        self.rank = rank_of(scheduler)
+        self.found, self.missing = find(scheduler)
+        self.seams = {name: Seam(name, self.meter) for name in self.found}
+        self.timing = Part("timing")
+        self.accepts = Part("accepts")
+        self.output = Part("output")
+        self.parts = [self.timing, self.accepts, self.output]
+        worker = owners(scheduler)["worker"]
+        clock = device_clock(str(getattr(owners(scheduler)["runner"], "device", "")))
+        split = batch_bucket if self.rank.is_speaker else _one_bucket
+        every = options.time_every
+        self.timer = CycleTimer(self.timing, scheduler, worker, clock, every=every, batch_of=split)
+        self.counter = AcceptCounter(self.accepts, worker)
+        self.budget = Budget(options.budget, self.meter, self.timer, [self.timing, self.accepts])
+        self.info = info_labels(scheduler, worker, "host" if clock is None else "device")
+        self._registry = registry
+        self._metrics: Metrics | None = None
+        self._wrapped: list[Wrapped] = []
+        self._exporting_ns = 0
+        self._stopped = threading.Event()
+        self._set_states(scheduler)
+
+    def attach(self) -> None:
+        """Put the wrappers in place."""
+        if "cycle" not in self.seams:
+            log.warning("specscope: nothing is measured: %s", self.missing["cycle"])
+            return
+        if self.timing.is_on:
+            self.timer.listen(self.seams)
+        if self.accepts.is_on:
+            self.counter.listen(self.seams)
+        for name, seam in self.seams.items():
+            found = self.found[name]
+            self._wrapped.append(wrap_attribute(found.owner, found.attribute, seam))
+        os.register_at_fork(after_in_child=self._leave_child_alone)
+        log.info("specscope: measuring %s", ", ".join(self.seams))
+
+    def start(self) -> None:
+        """Begin to export."""
+        threading.Thread(target=self._export_until_stopped, name="specscope-probe", daemon=True).start()
+
+    def remove(self, reason: str) -> None:
+        """Take all wrappers away; the engine goes on as if nothing had been there."""
+        for part in self.parts:
+            if part is not self.output and part.is_on:
+                part.switch_off(State.REMOVED, reason)
+        remove_all(self._wrapped)
+        self._wrapped.clear()
+        log.warning("specscope: the probe is removed: %s", reason)
+
+    def export(self) -> None:
+        """Hand everything to the engine's metrics once, and act on stop file and budget."""
+        began = thread_time_ns()
+        if self._wrapped and self.options.stop_file.exists():
+            self.remove(f"{self.options.stop_file} is there")
+        self.budget.check()
+        if self._metrics is None:
+            self._metrics = Metrics(self.rank.labels, self._registry)
+        self._report(self._metrics)
+        self._exporting_ns += thread_time_ns() - began
+
+    def _report(self, metrics: Metrics) -> None:
+        metrics.gauge("specscope_probe_info", "What probe, in which engine", self.info, 1.0)
+        report.report_times(metrics, self.timer, self.info["overlap"])
+        if self.rank.is_speaker and self.accepts.state is not State.SIMULATED:
+            report.report_accepts(metrics, self.counter)
+        report.report_parts(metrics, self.parts)
+        report.report_cost(
+            metrics, self.meter.ns / 1e9, self._exporting_ns / 1e9, self.timer.wall_ns / 1e9, self.timer.every
+        )
+
+    def _export_until_stopped(self) -> None:
+        while self.output.is_on and not self._stopped.wait(self.options.export_seconds):
+            try:
+                self.export()
+            except Exception as error:
+                self.output.fail(error)
+
+    def _set_states(self, scheduler: Any) -> None:
+        if "cycle" not in self.found:
+            for part in (self.timing, self.accepts):
+                part.switch_off(State.MISSING, self.missing["cycle"])
+        elif getattr(scheduler, "draft_worker", None) is None:
+            self.accepts.switch_off(State.MISSING, "this engine does not speculate here")
+        elif not self.rank.is_speaker:
+            self.accepts.switch_off(State.NOT_HERE, "the first rank of the group reports them")
+        elif (simulated := simulated_accept_length()) is not None:
+            self.accepts.switch_off(State.SIMULATED, f"SGLANG_SIMULATE_ACC_LEN={simulated} makes them up")
+
+    def _leave_child_alone(self) -> None:
+        """A forked child has no exporting thread: it must not count either."""
+        for part in self.parts:
+            part.is_on = False
+
+
+def _one_bucket(requests: int) -> str:
+    return ALL_BATCHES

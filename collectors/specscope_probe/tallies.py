@@ -1,0 +1,81 @@
+"""Sums that only grow, over a bounded number of label sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from specscope_probe.buckets import OVERFLOW
+from specscope_probe.phases import PHASES, Timing
+
+WARM_UP_CYCLES = 2
+"""First cycles of each kind, batch bucket and D: they hold compilation and first use (seconds, once)."""
+
+MAX_SHAPES = 16
+"""(batch bucket, D) of one rank that get label sets of their own; later ones share one."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shape:
+    """What decides how long a cycle takes. Label values."""
+
+    kind: str
+    batch: str
+    num_draft_tokens: str
+    clock: str
+    """``device`` or ``host``."""
+
+
+@dataclass(slots=True)
+class Sums:
+    """Cycles of one shape and their seconds."""
+
+    cycles: int = 0
+    seconds: float = 0.0
+    phases: list[float] = field(default_factory=list)
+    """In the order of `PHASES`."""
+    warm_up_cycles: int = 0
+    warm_up_seconds: float = 0.0
+
+
+class TimeTally:
+    """Cycle times by shape. At most `MAX_SHAPES` × kinds × clocks sets, however long it runs."""
+
+    def __init__(self, max_shapes: int = MAX_SHAPES) -> None:
+        self.sums: dict[Shape, Sums] = {}
+        self._max_shapes = max_shapes
+        self._shapes: dict[tuple[str, int, int, str], Shape] = {}
+        self._labelled: set[tuple[str, str]] = set()
+
+    def shape(self, kind: str, requests: int, num_draft_tokens: int, clock: str, batch: str) -> Shape:
+        """Return the label set of a cycle."""
+        key = (kind, requests, num_draft_tokens, clock)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._new_shape(kind, num_draft_tokens, clock, batch)
+            if len(self._shapes) < 4096:
+                self._shapes[key] = shape
+        return shape
+
+    def add(self, shape: Shape, timing: Timing) -> None:
+        """Add one cycle, in seconds; the first ones of a shape are kept apart."""
+        sums = self.sums.get(shape)
+        if sums is None:
+            # Never published half made: the exporting thread reads while this one adds.
+            sums = self.sums[shape] = Sums(phases=[0.0] * len(PHASES[shape.kind]))
+        if sums.warm_up_cycles < WARM_UP_CYCLES:
+            sums.warm_up_cycles += 1
+            sums.warm_up_seconds += timing.cycle
+            return
+        sums.cycles += 1
+        sums.seconds += timing.cycle
+        phases = sums.phases
+        for index, seconds in enumerate(timing.phases):
+            phases[index] += seconds
+
+    def _new_shape(self, kind: str, num_draft_tokens: int, clock: str, batch: str) -> Shape:
+        label = (batch, str(num_draft_tokens))
+        if label not in self._labelled:
+            if len(self._labelled) >= self._max_shapes:
+                label = (OVERFLOW, OVERFLOW)
+            self._labelled.add(label)
+        return Shape(kind, label[0], label[1], clock)
