@@ -73,6 +73,7 @@ def create_app(
     )
     app.state.specscope = AppState(store, clock, interval_ms, collectors_alive)
     app.state.settings = settings
+    app.state.telemetry = counters
     into = sink or make_sink(store, counters, settings.retention_raw_days, clock)
     app.state.ingest = Ingest(into, Sharing(store, clock), settings.max_push_bytes)
     guard = _guard(settings, store, clock)

@@ -69,7 +69,7 @@ def _heatmap(data: PositionTrend, theme: Theme, words: Words, value: str, few: s
     unsure = [cell for cell in data.cells if getattr(cell, few)]
     grey = ((0.0, theme.idle), (1.0, theme.host))
     scale = SCALE_DARK if theme == DARK else SCALE
-    pale = {"name": f"{value}, few cycles", "colorscale": grey, "showscale": False}
+    pale: dict[str, Any] = {"name": f"{value}, few cycles", "colorscale": grey, "showscale": False}
     traces = [
         _trace(data, unsure, value, of, pale),
         _trace(data, sure, value, of, {"name": value, "colorscale": scale, "colorbar": _bar(theme)}),
@@ -77,7 +77,7 @@ def _heatmap(data: PositionTrend, theme: Theme, words: Words, value: str, few: s
     add_markers(layout, [Marker(epoch_ms(one.first_seen), _launch(one)) for one in data.launches], theme)
     if data.is_demo:
         add_watermark(layout, theme)
-    figure = {"data": traces, "layout": layout}
+    figure: Figure = {"data": traces, "layout": layout}
     source = f"Source: {data.evidence}." if data.evidence else ""
     said = " ".join(part for part in (words.definition, source, data.note) if part)
     describe(figure, replace(words, definition=said), data.is_demo)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import orjson
@@ -63,7 +63,8 @@ def of_requests(
     if every > 1:
         query = query.where(Request.id % every == 0)
     places, histograms, varied = [], [], 0
-    for time_ms, launch_id, calls, proposed, text in session.execute(query):
+    rows: list[Any] = list(session.execute(query))
+    for time_ms, launch_id, calls, proposed, text in rows:
         histogram = orjson.loads(text)
         depth = depth_of(launches[launch_id], calls, proposed, histogram)
         if depth is None:

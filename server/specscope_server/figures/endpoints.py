@@ -71,6 +71,11 @@ def figure(
     server: ServerName,
     launch: LaunchChoice = None,
     rank: Rank = None,
+    by: Annotated[str | None, Query(description="Figures of parts: what requests are compared by")] = None,
+    label: Annotated[
+        list[str] | None, Query(description="Figures of requests: only those with this label, `NAME=VALUE`")
+    ] = None,
+    search: Annotated[str, Query(description="Figures of requests: text in the id or the labels")] = "",
     theme: Annotated[ThemeName, Query(description="Colours")] = ThemeName.LIGHT,
     chosen: Annotated[
         FigureFormat,
@@ -78,7 +83,10 @@ def figure(
     ] = FigureFormat.JSON,
 ) -> Response:
     """A figure of one server over a range, exactly as the pages draw it."""
-    query = PanelQuery(server=server, launch=launch, rank=rank, range=range_, state=state)
+    query = PanelQuery(
+        server=server, launch=launch, rank=rank, range=range_, state=state, by=by, labels=tuple(label or ()),
+        search=search,
+    )  # fmt: skip
     drawn = service.panel(name).draw(db, query, THEMES[theme])
     if chosen is FigureFormat.JSON:
         return cached(request, dump_json(drawn), MEDIA_TYPES[Format.JSON], closed=range_.is_closed)

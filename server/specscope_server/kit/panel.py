@@ -23,6 +23,12 @@ class PanelQuery:
     """Data-parallel rank; None = all of them together. Figures about the server as a whole ignore it."""
     range: TimeRange
     state: AppState
+    by: str | None = None
+    """What requests are compared by; only figures of parts of the requests take it."""
+    labels: tuple[str, ...] = ()
+    """``NAME=VALUE`` that requests must have; only figures of requests take it."""
+    search: str = ""
+    """Beginning of a request's id, or a text in its labels; only figures of requests take it."""
 
 
 @dataclass(frozen=True, slots=True)

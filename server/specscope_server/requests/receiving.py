@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,13 @@ import structlog
 from sqlalchemy import Engine
 
 from specscope_collectors.observations import RequestRecord
-from specscope_collectors.sources.requests import HealthCheckError, RefusedError, checked_labels, records_of
+from specscope_collectors.sources.requests import (
+    HealthCheckError,
+    RefusedError,
+    UnreadableError,
+    checked_labels,
+    records_of,
+)
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.web.bodies import JsonBody
 from specscope_server.requests.schemas import Receipt, Refused
@@ -37,6 +44,8 @@ class Read:
     records: list[RequestRecord] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    causes: Counter[str] = field(default_factory=Counter)
+    """Refusals by reason, in one word each."""
     health_checks: int = 0
 
 
@@ -53,14 +62,14 @@ def items_of(body: JsonBody) -> Iterator[tuple[int, Any]]:
 
 
 def lines_of(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[tuple[int, Any]]:
-    """Yield (line from 0, object) of JSON lines; a line that is no JSON becomes a `RefusedError`."""
+    """Yield (line from 0, object) of JSON lines; a line that is no JSON becomes an `UnreadableError`."""
     for place, line in enumerate(lines):
         if not line.strip():
             continue
         try:
             yield place, parse(line)
         except ValueError as error:
-            yield place, RefusedError(f"the line is not JSON ({error}); it may have been cut")
+            yield place, UnreadableError(f"the line is not JSON ({error}); it may have been cut")
 
 
 def parse(text: bytes) -> Any:
@@ -86,6 +95,7 @@ def read(items: Iterator[tuple[int, Any]], labels: Mapping[str, str], received_m
             found.health_checks += 1
         except RefusedError as error:
             found.refused.append(Refused(index=place, reason=str(error)))
+            found.causes[error.cause] += 1
         else:
             found.records += records
             found.places += [place] * len(records)
@@ -100,12 +110,13 @@ def _records(item: Any, labels: Mapping[str, str], received_ms: int) -> list[Req
 
 
 def store(engine: Engine, server: str, found: Read, now_ms: int, oldest_ms: int) -> Receipt:
-    """Store the records and return what became of all answers."""
+    """Store the records and return what became of all answers; ``found.causes`` then counts all refusals."""
     stored = store_requests(engine, server, found.records, now_ms=now_ms, oldest_ms=oldest_ms)
     refused = [
         Refused(index=found.places[index], reason=WORDS.get(reason, str(reason).replace("_", " ")))
         for index, reason in stored.refused.items()
     ]
+    found.causes.update(str(reason) for reason in stored.refused.values())
     if found.refused or refused:
         log.warning("refused requests", server=server, refused=len(found.refused) + len(refused))
     everything = sorted([*found.refused, *refused], key=lambda entry: entry.index)

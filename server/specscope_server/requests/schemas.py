@@ -44,10 +44,11 @@ class RequestItem(BaseModel):
     accepted_histogram: list[int] | None = Field(description="h[j] = cycles that accepted j drafts")
     e2e_seconds: float | None
     labels: dict[str, str]
+    number: int = Field(description="Number of the request in this database, for links")
 
 
 class RequestPage(BaseModel):
-    """One page of requests, newest first."""
+    """One page of requests, in the order asked for."""
 
     server: str
     requests: list[RequestItem]

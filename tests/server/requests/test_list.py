@@ -59,7 +59,7 @@ def test_range_launch_and_label_choose(filled: Web) -> None:
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("label=tenant", 422), ("launch=x", 404), ("launch=999", 404), ("cursor=x", 422), ("server=no", 404)],
+    [("label=tenant", 422), ("launch=x", 422), ("launch=999", 404), ("cursor=x", 422), ("server=no", 404)],
 )
 def test_what_cannot_be_meant_is_a_problem(filled: Web, query: str, status: int) -> None:
     base = "" if query.startswith("server") else f"server={SERVER}&"

@@ -20,7 +20,12 @@ from specscope_collectors.sources.requests.counts import (
     first_number,
     read_counts,
 )
-from specscope_collectors.sources.requests.errors import HealthCheckError, RefusedError
+from specscope_collectors.sources.requests.errors import (
+    HealthCheckError,
+    NamelessError,
+    RefusedError,
+    UnfinishedError,
+)
 from specscope_collectors.sources.requests.labels import MAX_CHARACTERS, checked_labels
 
 HEALTH_CHECK = "HEALTH_CHECK"
@@ -126,7 +131,7 @@ def _common(answer: Mapping[str, Any], *, is_alone: bool) -> dict[str, Any]:
 def _record(meta: Mapping[str, Any], labels: Mapping[str, str], received_ms: int) -> RequestRecord:
     name = _request_id(meta)
     if "finish_reason" in meta and meta["finish_reason"] is None:
-        raise RefusedError("finish_reason is null: the request still runs; send the last part of a stream")
+        raise UnfinishedError("finish_reason is null: the request still runs; send the last part of a stream")
     counts = read_counts(meta)
     return RequestRecord(
         request_id=name,
@@ -146,7 +151,7 @@ def _record(meta: Mapping[str, Any], labels: Mapping[str, str], received_ms: int
 def _request_id(meta: Mapping[str, Any]) -> str:
     name = meta.get("id")
     if not isinstance(name, str) or not name or len(name) > MAX_CHARACTERS or not name.isprintable():
-        raise RefusedError(
+        raise NamelessError(
             f"id is {'missing' if name is None else 'not a short text'}; it is the name of the request "
             "(meta_info.id, or id of an OpenAI answer), by which it is counted once"
         )

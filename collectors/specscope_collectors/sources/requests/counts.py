@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specscope_collectors.sources.requests.errors import RefusedError
+from specscope_collectors.sources.requests.errors import CountsError
 
 VERIFY_CALLS = ("spec_verify_ct",)
 ACCEPTED = ("spec_num_correct_drafts", "spec_accepted_drafts", "spec_accept_token_num")
@@ -34,20 +34,20 @@ class Counts:
 
 
 def read_counts(meta: Mapping[str, Any]) -> Counts:
-    """Return the counts; raise `RefusedError` where they contradict each other."""
+    """Return the counts; raise `CountsError` where they contradict each other."""
     calls, accepted, proposed = (first_count(meta, names) for names in (VERIFY_CALLS, ACCEPTED, PROPOSED))
     histogram = _histogram(meta)
     if histogram is not None:
         calls, accepted = _agreed(histogram, calls, accepted)
     if accepted is not None and proposed is not None and accepted > proposed:
-        raise RefusedError(
+        raise CountsError(
             f"{accepted} accepted drafts are more than the {proposed} proposed; send counts of one request"
         )
     return Counts(calls, accepted, proposed, _padded(histogram, calls, proposed))
 
 
 def first_count(meta: Mapping[str, Any], names: Sequence[str]) -> int | None:
-    """Return the count under the first of these names that is there; raise `RefusedError` for no count."""
+    """Return the count under the first of these names that is there; raise `CountsError` for no count."""
     for name in names:
         if meta.get(name) is not None:
             return _count(meta[name], name)
@@ -65,7 +65,7 @@ def first_number(meta: Mapping[str, Any], name: str) -> float | None:
 def _count(value: Any, name: str) -> int:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= MAX_COUNT or value != int(value):
-        raise RefusedError(f"{name}={str(value)[:40]} is not a count; send it as the engine gave it")
+        raise CountsError(f"{name}={str(value)[:40]} is not a count; send it as the engine gave it")
     return int(value)
 
 
@@ -76,7 +76,7 @@ def _histogram(meta: Mapping[str, Any]) -> tuple[int, ...] | None:
         return None
     value = meta[name]
     if not isinstance(value, list | tuple) or len(value) > MAX_DEPTH:
-        raise RefusedError(f"{name} is not a list of at most {MAX_DEPTH} counts; send it as the engine did")
+        raise CountsError(f"{name} is not a list of at most {MAX_DEPTH} counts; send it as the engine did")
     return tuple(_count(steps, name) for steps in value)
 
 
@@ -85,9 +85,9 @@ def _agreed(histogram: Sequence[int], calls: int | None, accepted: int | None) -
     total = sum(histogram)
     drafts = sum(accepted_drafts * steps for accepted_drafts, steps in enumerate(histogram))
     if calls not in (None, total):
-        raise RefusedError(f"the histogram has {total} steps but the engine verified {calls} times")
+        raise CountsError(f"the histogram has {total} steps but the engine verified {calls} times")
     if accepted not in (None, drafts):
-        raise RefusedError(f"the histogram holds {drafts} accepted drafts but the engine says {accepted}")
+        raise CountsError(f"the histogram holds {drafts} accepted drafts but the engine says {accepted}")
     return total, drafts
 
 

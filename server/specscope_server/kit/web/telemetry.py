@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -48,6 +48,26 @@ class Telemetry:
             ["outcome"],
             registry=self.registry,
         )
+
+        self.requests = Counter(
+            "specscope_requests_reported",
+            "Finished requests that clients reported: stored, or there already (duplicate).",
+            ["outcome"],
+            registry=self.registry,
+        )
+        self.requests_refused = Counter(
+            "specscope_requests_refused",
+            "Finished requests that clients reported and that were refused, by reason.",
+            ["reason"],
+            registry=self.registry,
+        )
+
+    def count_requests(self, stored: int, duplicates: int, refused: Mapping[str, int]) -> None:
+        """Count what became of reported requests; ``refused``: reason in one word → how many."""
+        self.requests.labels("stored").inc(stored)
+        self.requests.labels("duplicate").inc(duplicates)
+        for reason, count in refused.items():
+            self.requests_refused.labels(reason).inc(count)
 
     def add_gauge(self, name: str, help_text: str, read: Callable[[], float | None]) -> None:
         """Add a gauge that ``read`` computes at each scrape; None leaves it out (unknown is not zero)."""
