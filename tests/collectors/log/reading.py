@@ -45,10 +45,11 @@ class Read:
         ]
 
 
-def read(log: str | bytes, done_to: int = 0, **options: Any) -> Read:
+def read(log: str | bytes, done_to: int = 0, together_from_bytes: int | None = None, **options: Any) -> Read:
     """Read a whole log."""
     data = log.encode(errors="surrogatepass") if isinstance(log, str) else log
-    reader = LogReader(LogOptions(server="gpu1", fingerprint="f", **options))
+    told = {} if together_from_bytes is None else {"together_from_bytes": together_from_bytes}
+    reader = LogReader(LogOptions(server="gpu1", fingerprint="f", **options), **told)
     found = Read(reader.summary)
     for portion in reader.read(Unpacked(io.BytesIO(data)), done_to=done_to):
         found.ends.append(portion.end)

@@ -28,17 +28,23 @@ def read_fields(body: str, *, may_be_cut: bool) -> Fields:
 
     ``may_be_cut``: the line has no end, so its last field is kept only if it is surely whole.
     """
+    found = find_fields(body, may_be_cut=may_be_cut)
+    return Fields({name: float(match[2]) for name, match in found.items()}, _LAST not in found)
+
+
+def find_fields(body: str, *, may_be_cut: bool) -> dict[str, re.Match[str]]:
+    """Return name → where its number stands (group 2), of the fields that are whole."""
     text = body.rstrip()
     # Of two fields of one name the first counts: the second is another writer's.
-    values = {name: float(number) for name, number in reversed(_FIELD.findall(text))}
+    found = {match[1]: match for match in reversed(list(_FIELD.finditer(text)))}
     if not text.endswith(","):
         last = text[text.rfind(", ") + 2 :] if ", " in text else text
         name = last.rpartition(": ")[0]
-        if name in values and not _is_whole(last, values, may_be_cut=may_be_cut):
-            del values[name]
-    return Fields(values, _LAST not in values)
+        if name in found and not _is_whole(last, found, may_be_cut=may_be_cut):
+            del found[name]
+    return found
 
 
-def _is_whole(part: str, seen: dict[str, float], *, may_be_cut: bool) -> bool:
+def _is_whole(part: str, seen: dict[str, re.Match[str]], *, may_be_cut: bool) -> bool:
     """A number with two decimals is whole; another one if it may be a line's last and the line has an end."""
     return bool(_TWO_DECIMALS.search(part)) or (_LAST in seen and not may_be_cut)

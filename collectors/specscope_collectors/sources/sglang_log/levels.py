@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specscope_collectors.observations import Labels, Level
 
 ACCEPT_LENGTH, RATE = "spec.accept_length", "spec.engine_accept_rate"
+RUNNING, THROUGHPUT = "requests.running", "throughput.generated"
 
 _COMMON = {
     "#running-req": ("requests.running", 1.0),
@@ -28,7 +31,7 @@ _DECODE = _COMMON | {
     "block accept len": ("spec.block_accept_length", 1.0),
     "fwd occupancy": ("engine.forward_occupancy", 100.0),
 }
-_RATIOS = ("kv.usage", RATE, "engine.forward_occupancy")
+RATIOS = ("kv.usage", RATE, "engine.forward_occupancy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +46,20 @@ def read_values(
     fields: dict[str, float], *, is_decode: bool, expected: Expected, refused: Counter[str]
 ) -> dict[str, float]:
     """Return metric → value. ``refused`` counts by reason what cannot be."""
-    table = _DECODE if is_decode else _COMMON
-    values: dict[str, float] = {}
-    for name, value in fields.items():
-        row = table.get(name)
-        if row is not None:
-            values[row[0]] = value / row[1]
+    values = {
+        metric: fields[name] / divisor
+        for metric, (name, divisor) in read_from(fields, is_decode=is_decode).items()
+    }
     if min(values.values(), default=0.0) < 0:
         _drop_negative(values, refused)
     _settle(values, expected, refused)
     return values
+
+
+def read_from(names: Iterable[str], *, is_decode: bool) -> dict[str, tuple[str, float]]:
+    """Return metric → (name of the field that it is read from, divisor) of a line with these fields."""
+    table = _DECODE if is_decode else _COMMON
+    return {table[name][0]: (name, table[name][1]) for name in names if name in table}
 
 
 def _drop_negative(values: dict[str, float], refused: Counter[str]) -> None:
@@ -84,7 +91,7 @@ def _settle(values: dict[str, float], expected: Expected, refused: Counter[str])
     if length is not None and (why := _impossible_length(length, expected)):
         refused[why] += 1
         del values[ACCEPT_LENGTH]
-    for metric in _RATIOS:
+    for metric in RATIOS:
         if values.get(metric, 0.0) > 1:
             refused[f"{metric} above 1"] += 1
             del values[metric]
@@ -96,10 +103,13 @@ def _settle(values: dict[str, float], expected: Expected, refused: Counter[str])
         del values["spec.block_accept_length"]
 
 
+def longest_possible(expected: Expected) -> float:
+    """Return the greatest accept length that a launch allows: an engine may add two tokens of its own."""
+    most = expected.draft_tokens
+    return math.inf if most is None or expected.is_adaptive else most + 1
+
+
 def _impossible_length(length: float, expected: Expected) -> str:
     if length < 1:
         return "accept length below 1"
-    most = expected.draft_tokens  # one more: an engine may add two tokens of its own per cycle
-    if most is not None and not expected.is_adaptive and length > most + 1:
-        return "accept length above what the launch can draft"
-    return ""
+    return "accept length above what the launch can draft" if length > longest_possible(expected) else ""

@@ -12,6 +12,8 @@ from specscope_collectors.sources.sglang_log.segments import Segment, is_quoted
 from specscope_collectors.sources.sglang_log.stamps import Clockface
 
 QUOTED, NOTHING_WHOLE = "quoted inside another message", "nothing of the line is whole"
+MAX_RANKS = 10_000
+"""Whose last times are remembered."""
 
 
 @dataclass(slots=True)  # not frozen: making one takes a third of the time
@@ -52,7 +54,7 @@ class StatusReader:
             return None
         rank = rank_of(segment.prefix)
         return Status(
-            segment.is_decode, self._ordered(rank, time_ms), rank, values, fields.is_cut, _form(segment)
+            segment.is_decode, self._ordered(rank, time_ms), rank, values, fields.is_cut, form_of(segment)
         )
 
     def _ordered(self, rank: Rank, time_ms: int) -> int:
@@ -63,13 +65,13 @@ class StatusReader:
         last = self.last_ms.get(rank)
         if last is not None and time_ms <= last and last // 1000 == time_ms // 1000:
             time_ms = min(last + 1, time_ms // 1000 * 1000 + 999)
-        if len(self.last_ms) > 10_000:
+        if len(self.last_ms) > MAX_RANKS:
             self.last_ms.clear()
         self.last_ms[rank] = time_ms
         return time_ms
 
 
-def _form(segment: Segment) -> str:
+def form_of(segment: Segment) -> str:
     """Which of the known versions write a decode line like this; empty for one that is not complete."""
     if not segment.is_decode or "#queue-req: " not in segment.body:
         return ""

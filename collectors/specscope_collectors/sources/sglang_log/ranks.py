@@ -9,7 +9,6 @@ from functools import lru_cache
 from specscope_collectors.sources.sglang_log.stamps import BRACKET
 
 _TAG = re.compile(r"(?<![A-Z_])(DP|PP|TP|EP)(\d{1,6})\b")
-_LABELS = {"DP": "dp_rank", "PP": "pp_rank", "TP": "tp_rank", "EP": "moe_ep_rank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +37,32 @@ class Rank:
 
 def rank_of(prefix: str) -> Rank:
     """Return the rank that the last stamp in ``prefix`` names."""
-    at = prefix.rfind("[")
-    match = BRACKET.match(prefix, at) if at >= 0 else None
+    match = _tagged(prefix)
     return _parsed(match[4]) if match and match[4] else _parsed("")
+
+
+def find_tags(prefix: str) -> dict[str, tuple[int, int]]:
+    """Return tag → where its number stands in ``prefix``, of the rank that `rank_of` returns."""
+    match = _tagged(prefix)
+    if not match or not match[4]:
+        return {}
+    at = match.start(4)
+    return {tag[1]: (at + tag.start(2), at + tag.end(2)) for tag in _TAG.finditer(match[4])}
+
+
+def rank_from(numbers: dict[str, int]) -> Rank:
+    """Return the rank of tag → number."""
+    return Rank(numbers.get("DP"), numbers.get("PP", 0), numbers.get("TP", 0), numbers.get("EP"))
+
+
+def _tagged(prefix: str) -> re.Match[str] | None:
+    at = prefix.rfind("[")
+    return BRACKET.match(prefix, at) if at >= 0 else None
 
 
 @lru_cache(maxsize=4096)
 def _parsed(tags: str) -> Rank:
-    found = {name: int(number) for name, number in _TAG.findall(tags)}
-    return Rank(found.get("DP"), found.get("PP", 0), found.get("TP", 0), found.get("EP"))
+    return rank_from({name: int(number) for name, number in _TAG.findall(tags)})
 
 
 @dataclass(slots=True)

@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WITH_BONUS, STRICT, UNDETERMINED, NONE = "τ/D", "(τ−1)/(D−1)", "undetermined", "none printed"
 SMALLEST_D, LARGEST_D = 2, 64
@@ -45,6 +50,15 @@ class RatePairs:
         else:
             self.beyond += 1
 
+    def add_all(self, lengths: NDArray[np.float64], rates: NDArray[np.float64]) -> None:
+        """Note many pairs, in their order."""
+        pairs = zip(lengths.tolist(), rates.tolist(), strict=True)
+        if len(self.pairs) + len(lengths) <= MAX_DISTINCT:
+            self.pairs.update(pairs)
+        else:
+            for length, rate in pairs:
+                self.add(length, rate)
+
     def decide(self, draft_tokens: int | None = None) -> Decision:
         """Return the definition that the numbers allow; ``draft_tokens``: D if the launch told it."""
         total = self.pairs.total()
@@ -52,19 +66,19 @@ class RatePairs:
             return Decision(NONE, None, 0, "no rate was printed")
         told = draft_tokens is not None and draft_tokens >= SMALLEST_D
         depths = [draft_tokens] if told and draft_tokens else list(range(SMALLEST_D, LARGEST_D + 1))
-        fits = [
-            (name, depth)
-            for depth in depths
-            for name in (WITH_BONUS, STRICT)
-            if self._share(name, depth) >= MIN_SHARE
-        ]
+        fits = [(name, depth) for depth in depths for name in (WITH_BONUS, STRICT) if self._fit(name, depth)]
         return _decision(fits, total, f"D = {draft_tokens}" if told else "any whole D from 2 to 64")
 
-    def _share(self, name: str, depth: int) -> float:
-        fitting = sum(
-            count for (length, rate), count in self.pairs.items() if _fits(name, depth, length, rate)
-        )
-        return fitting / self.pairs.total()
+    def _fit(self, name: str, depth: int) -> bool:
+        """Whether enough of the pairs fit; most hypotheses are out after a few."""
+        may_miss = (1 - MIN_SHARE) * self.pairs.total()
+        missed = 0
+        for (length, rate), count in self.pairs.items():
+            if not _fits(name, depth, length, rate):
+                missed += count
+                if missed > may_miss:
+                    return False
+        return True
 
 
 def _fits(name: str, depth: int, length: float, rate: float) -> bool:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, tzinfo
+from functools import cached_property, partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from specscope_collectors.observations import Event, Labels, Launch, Level, Observation
+from specscope_collectors.observations import Event, Labels, Launch, Observation
 from specscope_collectors.sources.sglang_log.blocks import Block, Unpacked, read_blocks
 from specscope_collectors.sources.sglang_log.events import Gatherer
 from specscope_collectors.sources.sglang_log.launches import Launches, begin_event
-from specscope_collectors.sources.sglang_log.levels import to_levels
-from specscope_collectors.sources.sglang_log.lines import Status, StatusReader
+from specscope_collectors.sources.sglang_log.levels import longest_possible, to_levels
+from specscope_collectors.sources.sglang_log.lines import MAX_RANKS, Status, StatusReader
 from specscope_collectors.sources.sglang_log.ranks import Leaders, Rank
+from specscope_collectors.sources.sglang_log.rows import Row, Rows, RunRows
 from specscope_collectors.sources.sglang_log.scan import lines_of_interest
 from specscope_collectors.sources.sglang_log.segments import split
 from specscope_collectors.sources.sglang_log.server_args import find_dump, read_dump
@@ -22,7 +26,13 @@ from specscope_collectors.sources.sglang_log.statistics import Accounts
 from specscope_collectors.sources.sglang_log.summary import Summary
 from specscope_collectors.sources.sglang_log.wrappers import Joiner, without_colours
 
+if TYPE_CHECKING:  # numpy comes with the server only
+    from specscope_collectors.sources.sglang_log.mixture import Sorter
+    from specscope_collectors.sources.sglang_log.runs import Mixture, Run
+
 PORTION_LEVELS = 4_000
+MIN_TOGETHER_BYTES = 32_768
+"""Lines of smaller blocks (of a log that is followed) are read one by one."""
 TOO_LONG, PARTS_LOST = "line too long: read in pieces", "line too long: parts of it are lost"
 LINES_BACK = 50
 """How far back the time of a line without a stamp (of a traceback) is looked for."""
@@ -39,19 +49,25 @@ class LogOptions:
     year: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Portion:
     """Observations of one launch. ``end`` grows strictly: up to where in the log it reaches."""
 
     launch_key: str | None
     end: int
-    observations: tuple[Observation, ...]
+    records: tuple[Launch | Event, ...]
+    rows: tuple[Rows, ...] = ()
+
+    @cached_property
+    def observations(self) -> tuple[Observation, ...]:
+        """All records; levels are made when they are asked for."""
+        return (*self.records, *(level for row in self.rows for level in row.levels()))
 
 
 @dataclass(slots=True)
 class _Pending:
     launch_key: str | None = None
-    rows: list[tuple[Rank, list[Level]]] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
     records: list[Launch | Event] = field(default_factory=list)
     levels: int = 0
 
@@ -59,7 +75,8 @@ class _Pending:
 class LogReader:
     """Reads a log, or its parts one after the other (oldest first): the launch goes on over parts."""
 
-    def __init__(self, options: LogOptions) -> None:
+    def __init__(self, options: LogOptions, *, together_from_bytes: int = MIN_TOGETHER_BYTES) -> None:
+        """``together_from_bytes``: smaller blocks are read line by line; the result is the same."""
         self.summary = Summary()
         self._clock = Clockface(options.zone, options.date, options.year)
         self._status = StatusReader(self._clock, self.summary.refused)
@@ -72,6 +89,8 @@ class LogReader:
         self._ready: list[tuple[int, _Pending]] = []
         self._labels: dict[Rank, Labels] = {}
         """Of the launch in force."""
+        self._sorter: Sorter | None = None
+        self._together_from = together_from_bytes
         self._inside = 0
         self._looked_to = 0
         """Up to here in the block, stamps in front of lines without one have been looked for."""
@@ -106,14 +125,9 @@ class LogReader:
         self._close(end)
 
     def _portion(self, pending: _Pending, end: int) -> Portion:
-        levels = [
-            level
-            for rank, row in pending.rows
-            if self._leaders.leads(pending.launch_key or "", rank)
-            for level in row
-        ]
-        self.summary.levels += len(levels)
-        return Portion(pending.launch_key, end, (*pending.records, *levels))
+        leads = partial(self._leaders.leads, pending.launch_key or "")
+        self.summary.levels += sum(row.keep(leads) for row in pending.rows)
+        return Portion(pending.launch_key, end, tuple(pending.records), tuple(pending.rows))
 
     def _close(self, end: int | None = None) -> None:
         """End the portion in the making, at ``end`` or (a launch begins) somewhere inside the block."""
@@ -141,9 +155,49 @@ class LogReader:
 
     def _lines(self, data: bytes, *, may_be_cut: bool) -> None:
         self._looked_to = 0
+        if len(data) >= self._together_from and (sorter := self._sorting()) is not None:
+            self._sorted(sorter.sort(data, may_be_cut=may_be_cut), data, may_be_cut=may_be_cut)
+            return
         for start, end in lines_of_interest(data):
-            line = data[start:end].decode(errors="replace")
-            self._line(line, data, start, may_be_cut=may_be_cut and end == len(data))
+            self._read_line(data, start, end, may_be_cut=may_be_cut)
+
+    def _sorting(self) -> Sorter | None:
+        """Return what sorts blocks; None where numpy is missing: then all lines are read one by one."""
+        if self._sorter is None and find_spec("numpy"):
+            from specscope_collectors.sources.sglang_log.mixture import Sorter
+
+            self._sorter = Sorter(self._clock)
+        return self._sorter
+
+    def _sorted(self, mixture: Mixture, data: bytes, *, may_be_cut: bool) -> None:
+        for piece in mixture.pieces(self._not_together):
+            if isinstance(piece, int):
+                start, end = mixture.bounds(piece)
+                self._read_line(data, start, end, may_be_cut=may_be_cut)
+            else:
+                self._add_run(piece)
+
+    def _not_together(self, run: Run) -> list[int]:
+        """Which lines of a run must be read one by one as things stand: a rank's first, the impossible."""
+        if len(self._status.last_ms) + len(run.ranks) > MAX_RANKS:
+            return list(range(len(run.lines)))
+        is_known = [rank in self._labels for rank in run.ranks]
+        return run.stops(is_known, longest_possible(self._launches.expected))
+
+    def _add_run(self, run: Run) -> None:
+        self._clock.last_ms = int(run.times_ms[-1])
+        times_ms = run.told_apart(self._status.last_ms).tolist()
+        launch = self._launches.current
+        assert launch is not None
+        labels = [self._labels.get(rank) for rank in run.ranks]
+        self._pending.rows.append(RunRows(run, times_ms, labels))
+        self._pending.levels += run.count()
+        is_leader = [self._leaders.leads(launch.key, rank) for rank in run.ranks]
+        self._accounts.add_run(run, times_ms, is_leader)
+
+    def _read_line(self, data: bytes, start: int, end: int, *, may_be_cut: bool) -> None:
+        line = data[start:end].decode(errors="replace")
+        self._line(line, data, start, may_be_cut=may_be_cut and end == len(data))
 
     def _line(self, line: str, data: bytes, start: int, *, may_be_cut: bool) -> None:
         at = find_dump(line)
@@ -167,7 +221,7 @@ class LogReader:
         labels = self._labels.get(status.rank)
         if labels is None:
             labels = self._labels[status.rank] = status.rank.labels() | self._launches.model_labels()
-        self._pending.rows.append((status.rank, to_levels(status.values, labels, status.time_ms)))
+        self._pending.rows.append(Row(status.rank, to_levels(status.values, labels, status.time_ms)))
         self._pending.levels += len(status.values)
         self._accounts.add(status, is_leader=self._leaders.leads(launch.key, status.rank))
 

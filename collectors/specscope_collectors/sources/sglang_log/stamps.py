@@ -20,6 +20,30 @@ _DAY_MS = 86_400_000
 _HALF_YEAR_MS = 183 * _DAY_MS
 _SHORT_BACK_MS = 60_000
 NO_STAMP, NO_DATE, NO_YEAR, BAD_STAMP = "no_stamp", "no_date", "no_year", "bad_stamp"
+ABSOLUTE, LOCAL, OF_YEAR, OF_DAY = "absolute", "local", "of year", "of day"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a stamp leaves open: nothing, the zone, the zone and the year, or the zone and the day."""
+
+    kind: str
+    match: re.Match[str]
+    """Groups of `ABSOLUTE` and `LOCAL`: day, clock, fraction (and zone)."""
+
+
+def find_stamp(prefix: str) -> Stamp | None:
+    """Return the stamp that counts: the last, and of two forms the one that leaves less open."""
+    if match := _last(_ABSOLUTE, prefix):
+        return Stamp(ABSOLUTE, match)
+    bracket = _last(BRACKET, prefix)
+    if bracket and bracket[1]:
+        return Stamp(LOCAL, bracket)
+    if match := _last(_PLAIN, prefix):
+        return Stamp(LOCAL, match)
+    if match := _last(_SYSLOG, prefix):
+        return Stamp(OF_YEAR, match)
+    return Stamp(OF_DAY, bracket) if bracket else None
 
 
 @dataclass(slots=True)
@@ -45,31 +69,22 @@ class Clockface:
         return found
 
     def _read(self, prefix: str) -> int | str:
-        if match := _last(_ABSOLUTE, prefix):
+        stamp = find_stamp(prefix)
+        if stamp is None:
+            return NO_STAMP
+        match = stamp.match
+        if stamp.kind == ABSOLUTE:
             return _absolute(*match.groups())
-        bracket = _last(BRACKET, prefix)
-        if bracket and bracket[1]:
-            return self._local(bracket[1][:10], bracket[2], bracket[3])
-        if match := _last(_PLAIN, prefix):
-            return self._local(*match.groups())
-        if match := _last(_SYSLOG, prefix):
+        if stamp.kind == LOCAL:
+            return self._local(match[1][:10], match[2], match[3])
+        if stamp.kind == OF_YEAR:
             return self._of_year(_MONTHS[match[1]], int(match[2]), match[3], match[4])
-        return self._of_day(bracket[2], bracket[3]) if bracket else NO_STAMP
+        return self._of_day(match[2], match[3])
 
     def _local(self, day: str, clock: str, fraction: str | None) -> int | str:
-        minute = f"{day} {clock[:5]}"
-        known = self._minutes.get(minute)
-        if known is None:
-            try:
-                local = datetime.fromisoformat(minute).replace(tzinfo=self.zone)
-                known = _epoch_ms(local), _epoch_ms(local.replace(fold=1))
-            except (ValueError, OverflowError):
-                return BAD_STAMP
-            if len(self._minutes) > 10_000:
-                self._minutes.clear()
-            self._minutes[minute] = known
+        known = self._minute(f"{day} {clock[:5]}")
         seconds = int(clock[6:])
-        if seconds > 60:
+        if known is None or seconds > 60:
             return BAD_STAMP
         first, second = known
         if (
@@ -79,6 +94,24 @@ class Clockface:
         ):
             first = second  # the hour that comes twice, for the second time
         return first + seconds * 1000 + _milliseconds(fraction)
+
+    def _minute(self, minute: str) -> tuple[int, int] | None:
+        known = self._minutes.get(minute)
+        if known is None:
+            try:
+                local = datetime.fromisoformat(minute).replace(tzinfo=self.zone)
+                known = _epoch_ms(local), _epoch_ms(local.replace(fold=1))
+            except (ValueError, OverflowError):
+                return None
+            if len(self._minutes) > 10_000:
+                self._minutes.clear()
+            self._minutes[minute] = known
+        return known
+
+    def only_minute(self, minute: str) -> int | None:
+        """Return the epoch ms of a local minute, ``YYYY-MM-DD HH:MM``; None: not just one moment."""
+        known = self._minute(minute)
+        return known[0] if known is not None and known[0] >= known[1] else None
 
     def _of_year(self, month: int, day: int, clock: str, fraction: str | None) -> int | str:
         if self.year is None:

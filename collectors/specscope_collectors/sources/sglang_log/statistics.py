@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from specscope_collectors.observations import Event, Launch
-from specscope_collectors.sources.sglang_log.levels import ACCEPT_LENGTH, RATE
+from specscope_collectors.sources.sglang_log.levels import ACCEPT_LENGTH, RATE, RUNNING, THROUGHPUT
 from specscope_collectors.sources.sglang_log.lines import Status
 from specscope_collectors.sources.sglang_log.ranks import Rank
 from specscope_collectors.sources.sglang_log.rate_definition import NONE, RatePairs
 from specscope_collectors.sources.sglang_log.summary import LaunchSummary, RankSummary, Summary
+
+if TYPE_CHECKING:  # numpy comes with the server only
+    from specscope_collectors.sources.sglang_log.runs import Run
 
 MAX_LAUNCHES, MAX_RANKS = 1_000, 4_096
 
@@ -70,11 +74,28 @@ class Accounts:
         if not status.is_decode or length is None:
             return
         rank.accept_length.add(length)
-        running, throughput = (
-            status.values.get(name, 0.0) for name in ("requests.running", "throughput.generated")
-        )
+        running, throughput = (status.values.get(name, 0.0) for name in (RUNNING, THROUGHPUT))
         if running > 0 and throughput > 0:
             rank.cycles_per_second.add(throughput / (length * running))
+
+    def add_run(self, run: Run, times_ms: list[int], is_leader: list[bool]) -> None:
+        """Note the lines of a run; ``is_leader`` by index of the rank."""
+        launch = self.current
+        assert launch is not None
+        self.summary.saw(min(times_ms))
+        self.summary.saw(max(times_ms))
+        self.last_ms[launch.key] = times_ms[-1]
+        for part in run.parts:
+            count, form = len(part.lines), part.form
+            self.summary.decode_lines += count * form.is_decode
+            self.summary.prefill_lines += count * (not form.is_decode)
+            if form.written_as:
+                self.summary.forms[form.written_as] += count
+        for at in sorted(set(run.of_rank.tolist())):
+            if run.ranks[at] in launch.ranks:
+                _add_run(launch.ranks[run.ranks[at]], run, at)
+            if is_leader[at]:
+                self.pairs[launch.key].add_all(*run.told_together(at, ACCEPT_LENGTH, RATE))
 
     def conclude(self) -> list[Event]:
         """Decide the definition of the launch that ends here; return the event that says it, if any."""
@@ -103,6 +124,19 @@ class Accounts:
                 "source": "log",
             },
         )
+
+
+def _add_run(rank: RankSummary, run: Run, at: int) -> None:
+    for part in run.parts:
+        count = int((part.of_rank == at).sum())
+        rank.decode_lines += count * part.form.is_decode
+        rank.prefill_lines += count * (not part.form.is_decode)
+    (length,) = run.told_together(at, ACCEPT_LENGTH)
+    rank.accept_length.add_all(length)
+    of_all = run.told_together(at, ACCEPT_LENGTH, RUNNING, THROUGHPUT)
+    is_cycling = (of_all[1] > 0) & (of_all[2] > 0)
+    length, running, throughput = (values[is_cycling] for values in of_all)
+    rank.cycles_per_second.add_all(throughput / (length * running))
 
 
 def mark_mirrors(ranks: dict[Rank, RankSummary]) -> list[RankSummary]:

@@ -6,9 +6,14 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING
 
 from specscope_collectors.sources.sglang_log.ranks import Rank
 from specscope_collectors.sources.sglang_log.rate_definition import Decision
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_KEPT = 20_000
 
@@ -28,6 +33,16 @@ class Sampled:
             if len(self.kept) > MAX_KEPT:
                 self.kept, self.stride = self.kept[::2], 2 * self.stride
         self.count += 1
+
+    def add_all(self, values: NDArray[np.float64]) -> None:
+        """Note many values, in their order."""
+        chosen = values[-self.count % self.stride :: self.stride]
+        if len(self.kept) + len(chosen) > MAX_KEPT:
+            for value in values.tolist():
+                self.add(value)
+        else:
+            self.kept.frombytes(chosen.tobytes())
+            self.count += len(values)
 
     @property
     def median(self) -> float | None:

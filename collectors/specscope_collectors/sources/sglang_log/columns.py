@@ -1,0 +1,198 @@
+"""The numbers of all lines of a block that have a known shape, taken out together, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from operator import le
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specscope_collectors.sources.sglang_log.levels import ACCEPT_LENGTH, RATE, RATIOS
+from specscope_collectors.sources.sglang_log.ranks import Rank, rank_from
+from specscope_collectors.sources.sglang_log.shapes import MAX_TAG_DIGITS, Form, Shape
+from specscope_collectors.sources.sglang_log.stamps import Clockface
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_STAMP_NUMBERS = 7
+_LOW_NIBBLE = 15
+"""Of a digit's byte it is the digit, of a space's 0."""
+FIRST_YEAR, LAST_YEAR = 1971, 9997
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Lines of one form, in their order."""
+
+    form: Form
+    lines: Integers
+    """Which lines of the block."""
+    times_ms: Integers
+    of_rank: Integers
+    """Index of each line's rank."""
+    values: Floats
+    """One row a line, one column a metric; NaN = the line does not tell it."""
+    is_sure: NDArray[np.bool_]
+    """False for lines that must be read one by one, because something about them is refused or open."""
+
+    def rows(self, chosen: NDArray[np.bool_] | slice) -> Columns:
+        """Return some of the lines."""
+        return Columns(
+            self.form,
+            self.lines[chosen],
+            self.times_ms[chosen],
+            self.of_rank[chosen],
+            self.values[chosen],
+            self.is_sure[chosen],
+        )
+
+    def count(self, ranks: list[int] | None) -> int:
+        """Return how many values all or these ranks told."""
+        told = np.count_nonzero(~np.isnan(self.values), axis=1)
+        return int((told if ranks is None else told[np.isin(self.of_rank, ranks)]).sum())
+
+    def told_together(self, rank: int, metrics: Sequence[str]) -> tuple[Integers, Floats]:
+        """Return lines of a rank that tell all of these metrics, and their values (one column a metric)."""
+        if not set(metrics) <= set(self.form.metrics):
+            return self.lines[:0], np.empty((0, len(metrics)))
+        chosen = self.values[:, [self.form.metrics.index(metric) for metric in metrics]]
+        is_told = (self.of_rank == rank) & ~np.isnan(chosen).any(axis=1)
+        return self.lines[is_told], chosen[is_told]
+
+    def column(self, metric: str) -> Floats | None:
+        """Return the values of a metric; None when the form has none."""
+        return self.values[:, self.form.metrics.index(metric)] if metric in self.form.metrics else None
+
+
+@dataclass(slots=True)
+class Table:
+    """Where the numbers of the shapes of one form stand: one row a shape, a fixed width a number."""
+
+    form: Form
+    shapes: list[Shape] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
+    places: Integers = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    weights: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+    def add(self, shape: Shape) -> int:
+        """Add a shape; return its row."""
+        self.shapes.append(shape)
+        return len(self.shapes) - 1
+
+    def numbers(self, data: NDArray[np.uint8], starts: Integers, rows: Integers) -> Floats:
+        """Return one row a line and one column a number; exact: no number has more than 15 digits."""
+        self._lay_out()
+        digits = data[self.places[rows] + starts[:, None]] & _LOW_NIBBLE
+        numbers: Floats = digits.astype(np.float64) @ self.weights
+        return numbers
+
+    def _lay_out(self) -> None:
+        new = self.shapes[len(self.places) :]
+        if not new:
+            return
+        needed = [max(map(len, places)) for places in zip(*(shape.numbers for shape in new), strict=True)]
+        if all(map(le, needed, self.widths)) and self.widths:
+            self.places = np.concatenate([self.places, _places(new, self.widths)])
+            return
+        self.widths = list(map(max, needed, self.widths or needed))
+        self.places, self.weights = _places(self.shapes, self.widths), _weights(self.widths)
+
+
+def _places(shapes: list[Shape], widths: list[int]) -> Integers:
+    """Return the places of all digits; in front of shorter numbers stands a space."""
+    rows = [
+        [
+            place
+            for number, width in zip(shape.numbers, widths, strict=True)
+            for place in (*(shape.blank,) * (width - len(number)), *number)
+        ]
+        for shape in shapes
+    ]
+    return np.array(rows, dtype=np.int64)
+
+
+def _weights(widths: list[int]) -> Floats:
+    """Return the weight of each digit (row) in each number (column)."""
+    weights = np.zeros((sum(widths), len(widths)))
+    row = 0
+    for column, width in enumerate(widths):
+        weights[row : row + width, column] = 10.0 ** np.arange(width - 1, -1, -1)
+        row += width
+    return weights
+
+
+def columns_of(
+    form: Form, numbers: Floats, lines: Integers, clock: Clockface, known: dict[Rank, int]
+) -> Columns:
+    """Sort out what the numbers mean; ranks not yet in ``known`` are added to it."""
+    whole = numbers[:, : -len(form.metrics)].astype(np.int64)
+    times_ms, is_sure = _times(form, whole, clock)
+    tags = whole[:, whole.shape[1] - len(form.tags) :]
+    values = numbers[:, -len(form.metrics) :] / np.array(form.scales) / np.array(form.divisors)
+    is_sure &= _settled(form, values)
+    return Columns(form, lines, times_ms, _ranks(form, tags, known), values, is_sure)
+
+
+def _times(form: Form, whole: Integers, clock: Clockface) -> tuple[Integers, NDArray[np.bool_]]:
+    """Return epoch ms, and whether each is sure."""
+    year, month, day, hour, minute, second, fraction = whole[:, :_STAMP_NUMBERS].T
+    keys = (((year * 100 + month) * 100 + day) * 100 + hour) * 100 + minute
+    distinct, places = np.unique(keys, return_inverse=True)
+    minutes = [_minute(int(key), clock if not form.zone else None) for key in distinct]
+    starts = np.array([-1 if start is None else start for start in minutes], dtype=np.int64)[places]
+    times = starts + second * 1000 + fraction * 10 ** (3 - form.fraction)
+    is_sure: NDArray[np.bool_] = (starts >= 0) & (second < 60)
+    if form.zone in ("+", "-"):
+        hours, minutes_off = whole[:, _STAMP_NUMBERS], whole[:, _STAMP_NUMBERS + 1]
+        is_sure &= (hours < 24) & (minutes_off < 60)
+        times -= (hours * 60 + minutes_off) * (60_000 if form.zone == "+" else -60_000)
+    return times, is_sure
+
+
+def _minute(key: int, clock: Clockface | None) -> int | None:
+    """Return the epoch ms of the minute YYYYMMDDHHMM, in the reader's zone or UTC; None: not sure."""
+    digits = f"{key:012}"
+    text = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]} {digits[8:10]}:{digits[10:]}"
+    if not FIRST_YEAR <= int(digits[:4]) <= LAST_YEAR:
+        return None
+    return clock.only_minute(text) if clock else _utc_minute(text)
+
+
+@lru_cache(maxsize=4096)
+def _utc_minute(text: str) -> int | None:
+    try:
+        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * 1000
+    except ValueError:
+        return None
+
+
+def _ranks(form: Form, tags: Integers, known: dict[Rank, int]) -> Integers:
+    if not form.tags:
+        return np.full(len(tags), known.setdefault(rank_from({}), len(known)), dtype=np.int64)
+    base = 10**MAX_TAG_DIGITS
+    distinct, places = np.unique(tags @ base ** np.arange(len(form.tags)), return_inverse=True)
+    found = []
+    for code in distinct.tolist():
+        numbers = {tag: code // base**at % base for at, tag in enumerate(form.tags)}
+        found.append(known.setdefault(rank_from(numbers), len(known)))
+    return np.array(found, dtype=np.int64)[places]
+
+
+def _settled(form: Form, values: Floats) -> NDArray[np.bool_]:
+    """Take out zeros that are no measurement, as `levels` does; return which lines have nothing to refuse."""
+    by_metric = dict(zip(form.metrics, values.T, strict=True))  # views: what is written here is in ``values``
+    nothing = np.full(len(values), np.nan)
+    length, rate = by_metric.get(ACCEPT_LENGTH, nothing), by_metric.get(RATE, nothing)
+    is_idle = length == 0
+    length[is_idle] = rate[is_idle] = np.nan
+    cap, block = (by_metric.get(f"spec.{name}_length", nothing) for name in ("cap", "block_accept"))
+    cap[cap == 0] = np.nan
+    block[block == 0] = np.nan
+    is_odd: NDArray[np.bool_] = (length < 1) | (block < 1) | ((rate == 0) & (length > 1.01))
+    for metric in RATIOS:
+        is_odd |= by_metric.get(metric, nothing) > 1
+    return ~is_odd
