@@ -7,6 +7,7 @@ and what the scrape gives already is not reported twice.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specscope_collectors.observations import Launch, Target
@@ -29,6 +30,7 @@ class Board:
 
     def __init__(self) -> None:
         self._watched: dict[str, Watched] = {}
+        self._expected: frozenset[str] = frozenset()
         self._lock = threading.Lock()
 
     def tell(self, watched: Watched) -> None:
@@ -42,6 +44,16 @@ class Board:
         if before is not None and before.launch.key == launch.key:
             metrics |= before.metrics
         self.tell(Watched(target, launch, metrics, time_ms))
+
+    def expect(self, servers: Iterable[str]) -> None:
+        """Say which servers are scraped by this process, whether they answer or not."""
+        with self._lock:
+            self._expected = frozenset(servers)
+
+    def is_expected(self, server: str) -> bool:
+        """Whether a server is scraped by this process."""
+        with self._lock:
+            return server in self._expected or server in self._watched
 
     def forget(self, server: str) -> None:
         """Say that a server is no longer watched."""

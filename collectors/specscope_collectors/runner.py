@@ -213,4 +213,5 @@ class Runner:
         for each in targets:
             one = each if isinstance(each, Watching) else Watching(target=each, options=self._options)
             found.setdefault(one.target.name, one)
+        self.board.expect(found)
         return found

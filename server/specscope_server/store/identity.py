@@ -38,7 +38,8 @@ def upsert_server(connection: Connection, target: Target, now_ms: int) -> int:
         values = {"name": target.name, "base_url": target.base_url, "created_ms": now_ms, "last_seen_ms": 0}
         statement = dialects.insert(connection, Server.__table__).values(values).returning(Server.id)  # type: ignore[arg-type]
         return int(connection.execute(statement).scalar_one())
-    if row.base_url != target.base_url:
+    # who follows a log or a directory knows no address, and must not take away the one that is known
+    if row.base_url != target.base_url and "://" in target.base_url:
         connection.execute(update(Server).where(Server.id == row.id).values(base_url=target.base_url))
     return int(row.id)
 
