@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -34,12 +35,11 @@ class AcceptCounts:
     by_depth: list[int] = field(default_factory=lambda: [0] * (MAX_POSITIONS + 1))
     """Rows by K, the depth that was offered; all at 0 for lookups."""
 
-    def add(self, accepted: Sequence[int], depth: int) -> None:
+    def add(self, rows_by_accepted: Mapping[int, int], rows: int, depth: int) -> None:
         """Add the rows of one batch; all of them were offered drafts to the same depth."""
-        self.by_depth[min(depth, MAX_POSITIONS)] += len(accepted)
-        histogram = self.by_accepted
-        for drafts in accepted:
-            histogram[drafts if drafts < MAX_POSITIONS else MAX_POSITIONS] += 1
+        self.by_depth[min(depth, MAX_POSITIONS)] += rows
+        for drafts, count in rows_by_accepted.items():
+            self.by_accepted[min(drafts, MAX_POSITIONS)] += count
 
 
 def at_least(histogram: Sequence[int]) -> list[int]:
@@ -76,7 +76,10 @@ class AcceptCounter:
 
     def _before_results(self, now: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         _, batch = _result_and_batch(args, kwargs)
-        self._credited = [_is_credited(request) for request in batch.reqs]
+        self._credited = [
+            not (request.finished() or request.is_retracted or is_health_check(request))
+            for request in batch.reqs
+        ]
 
     def _after_results(self, now: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         result, _batch = _result_and_batch(args, kwargs)
@@ -102,8 +105,12 @@ class AcceptCounter:
             possible = [0 <= drafts <= most for drafts in accepted]
             self.part.refused += len(possible) - sum(possible)
             accepted, credited = list(compress(accepted, possible)), list(compress(credited, possible))
-        self.worker_view.add(accepted, depth)
-        self.request_view.add(accepted if all(credited) else list(compress(accepted, credited)), depth)
+        rows = Counter(accepted)
+        self.worker_view.add(rows, len(accepted), depth)
+        if not all(credited):
+            accepted = list(compress(accepted, credited))
+            rows = Counter(accepted)
+        self.request_view.add(rows, len(accepted), depth)
 
     def _depth(self, result: Any) -> int:
         """Return K of the cycle that gave ``result``; 0 when it is not known (lookups)."""
@@ -141,12 +148,7 @@ def drafts_of(worker: Any) -> str:
 
 def is_health_check(request: Any) -> bool:
     """Say whether the engine asks itself this, to see whether it lives."""
-    rid = request.rid
-    return isinstance(rid, str) and rid.startswith(HEALTH_CHECK)
-
-
-def _is_credited(request: Any) -> bool:
-    return not (request.finished() or getattr(request, "is_retracted", False) or is_health_check(request))
+    return str.startswith(request.rid, HEALTH_CHECK)
 
 
 def _result_and_batch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from specscope_probe import report
 from specscope_probe.accepts import AcceptCounter
-from specscope_probe.buckets import batch_bucket
+from specscope_probe.buckets import ALL_BATCHES, batch_bucket
 from specscope_probe.budget import Budget
 from specscope_probe.clocks import device_clock
 from specscope_probe.exporting import Metrics
@@ -23,9 +23,6 @@ from specscope_probe.timing import CycleTimer
 from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attribute
 
 log = logging.getLogger("specscope_probe")
-
-ALL_BATCHES = "all"
-"""Ranks that do not speak for their group do not split their times by batch size."""
 
 
 class Probe:
@@ -130,4 +127,5 @@ class Probe:
 
 
 def _one_bucket(requests: int) -> str:
+    """Ranks that do not speak for their group do not split their times by batch size."""
     return ALL_BATCHES

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from specscope_probe.buckets import OVERFLOW
-from specscope_probe.phases import PHASES, Timing
+from specscope_probe.buckets import ALL_BATCHES, OVERFLOW, batch_bucket
+from specscope_probe.phases import PHASES, PREFILL, Timing
 
 WARM_UP_CYCLES = 2
 """First cycles of each kind, batch bucket and D: they hold compilation and first use (seconds, once)."""
 
-MAX_SHAPES = 16
+MAX_SHAPES = 8
 """(batch bucket, D) of one rank that get label sets of their own; later ones share one."""
+
+MAX_REMEMBERED = 4096
+"""Batch sizes whose label set is looked up instead of made."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,39 +44,43 @@ class Sums:
 class TimeTally:
     """Cycle times by shape. At most `MAX_SHAPES` × kinds × clocks sets, however long it runs."""
 
-    def __init__(self, max_shapes: int = MAX_SHAPES) -> None:
+    def __init__(self, batch_of: Callable[[int], str] = batch_bucket, max_shapes: int = MAX_SHAPES) -> None:
         self.sums: dict[Shape, Sums] = {}
+        self._batch_of = batch_of
         self._max_shapes = max_shapes
         self._shapes: dict[tuple[str, int, int, str], Shape] = {}
         self._labelled: set[tuple[str, str]] = set()
 
-    def shape(self, kind: str, requests: int, num_draft_tokens: int, clock: str, batch: str) -> Shape:
+    def shape(self, kind: str, requests: int, num_draft_tokens: int, clock: str) -> Shape:
         """Return the label set of a cycle."""
         key = (kind, requests, num_draft_tokens, clock)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._new_shape(kind, num_draft_tokens, clock, batch)
-            if len(self._shapes) < 4096:
+            shape = self._new_shape(kind, self._batch_of(requests), num_draft_tokens, clock)
+            if len(self._shapes) < MAX_REMEMBERED:
                 self._shapes[key] = shape
         return shape
 
-    def add(self, shape: Shape, timing: Timing) -> None:
-        """Add one cycle, in seconds; the first ones of a shape are kept apart."""
+    def add(self, shape: Shape, timing: Timing, unit: float) -> None:
+        """Add one cycle in units of ``unit`` seconds; the first ones of a shape are kept apart."""
+        cycle, parts = timing
         sums = self.sums.get(shape)
         if sums is None:
             # Never published half made: the exporting thread reads while this one adds.
             sums = self.sums[shape] = Sums(phases=[0.0] * len(PHASES[shape.kind]))
         if sums.warm_up_cycles < WARM_UP_CYCLES:
             sums.warm_up_cycles += 1
-            sums.warm_up_seconds += timing.cycle
+            sums.warm_up_seconds += cycle * unit
             return
         sums.cycles += 1
-        sums.seconds += timing.cycle
+        sums.seconds += cycle * unit
         phases = sums.phases
-        for index, seconds in enumerate(timing.phases):
-            phases[index] += seconds
+        for index, part in enumerate(parts):
+            phases[index] += part * unit
 
-    def _new_shape(self, kind: str, num_draft_tokens: int, clock: str, batch: str) -> Shape:
+    def _new_shape(self, kind: str, batch: str, num_draft_tokens: int, clock: str) -> Shape:
+        if kind == PREFILL:  # what a prefill takes depends on tokens, not on requests
+            return Shape(kind, ALL_BATCHES, "0", clock)
         label = (batch, str(num_draft_tokens))
         if label not in self._labelled:
             if len(self._labelled) >= self._max_shapes:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from specscope_probe.buckets import batch_bucket
 from specscope_probe.clocks import DeviceClock, Event
 from specscope_probe.parts import Part
-from specscope_probe.phases import GAP, ImpossibleError, Mark, Timing, kind_of, timing_of
-from specscope_probe.tallies import TimeTally
+from specscope_probe.phases import (
+    CYCLE_IN,
+    CYCLE_OUT,
+    DRAFT_IN,
+    EXTEND_IN,
+    FORWARD_IN,
+    FORWARD_OUT,
+    GAP,
+    PREFILL_EXTEND_IN,
+    SPECULATIVE,
+    VERIFY_IN,
+    ImpossibleError,
+    kind_of,
+    timing_of,
+)
+from specscope_probe.tallies import Shape, TimeTally
 from specscope_probe.wrapping import Seam
 
 MAX_PENDING = 64
@@ -24,11 +38,11 @@ NS = 1e-9
 MS = 1e-3
 
 MARKS = {
-    "draft": Mark.DRAFT_IN,
-    "verify": Mark.VERIFY_IN,
-    "forward": Mark.FORWARD_IN,
-    "draft_extend": Mark.EXTEND_IN,
-    "prefill_draft_extend": Mark.PREFILL_EXTEND_IN,
+    "draft": DRAFT_IN,
+    "verify": VERIFY_IN,
+    "forward": FORWARD_IN,
+    "draft_extend": EXTEND_IN,
+    "prefill_draft_extend": PREFILL_EXTEND_IN,
 }
 """Seam → mark of entering it; leaving is the next one."""
 
@@ -65,7 +79,7 @@ class CycleTimer:
         batch_of: Callable[[int], str] = batch_bucket,
     ) -> None:
         self.part = part
-        self.tally = TimeTally()
+        self.tally = TimeTally(batch_of)
         self.every = every
         self.cycles = 0
         """Cycles seen, timed or not."""
@@ -75,7 +89,6 @@ class CycleTimer:
         self._scheduler = scheduler
         self._worker = worker
         self._clock = clock
-        self._batch_of = batch_of
         self._open: Cycle | None = None
         self._waiting: deque[Cycle] = deque()
         self._last_out_ns = 0
@@ -89,9 +102,7 @@ class CycleTimer:
             if name in seams and name != "forward":
                 seams[name].listen(self.part, before=self._marker(mark), after=self._marker(mark + 1))
         if "forward" in seams:
-            seams["forward"].listen(
-                self.part, before=self._enter_forward, after=self._marker(Mark.FORWARD_OUT)
-            )
+            seams["forward"].listen(self.part, before=self._enter_forward, after=self._marker(FORWARD_OUT))
 
     def _enter(self, now: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.cycles += 1
@@ -102,7 +113,7 @@ class CycleTimer:
             return
         batch = args[0] if args else next(iter(kwargs.values()))
         cycle = self._open = Cycle(_requests(batch))
-        cycle.marks.append(Mark.CYCLE_IN)
+        cycle.marks.append(CYCLE_IN)
         cycle.times.append(now)
         if clock is not None:
             cycle.events.append(clock.mark())
@@ -126,7 +137,7 @@ class CycleTimer:
             return
         forward_batch = args[0] if args else kwargs["forward_batch"]
         cycle.mode = forward_batch.forward_mode.name
-        cycle.marks.append(Mark.FORWARD_IN)
+        cycle.marks.append(FORWARD_IN)
         cycle.times.append(now)
         if self._clock is not None:
             cycle.events.append(self._clock.mark())
@@ -138,7 +149,7 @@ class CycleTimer:
         self._last_out_ns = now
         cycle, self._open = self._open, None
         if cycle is not None:
-            cycle.marks.append(Mark.CYCLE_OUT)
+            cycle.marks.append(CYCLE_OUT)
             cycle.times.append(now)
             if self._clock is not None:
                 cycle.events.append(self._clock.mark())
@@ -154,8 +165,8 @@ class CycleTimer:
             self._release(cycle)
             return
         cycle.kind = kind
-        cycle.num_draft_tokens = _num_draft_tokens(result, self._worker) if kind == "speculative" else 0
-        self._add(cycle, "host", [float(at) for at in cycle.times], NS, 0.0)
+        cycle.num_draft_tokens = _num_draft_tokens(result, self._worker) if kind == SPECULATIVE else 0
+        self._add(cycle, "host", cycle.times, NS, 0.0)
         if gap_ns:
             self._add_gap(cycle, "host", gap_ns * NS)
         if self._clock is None:
@@ -181,21 +192,19 @@ class CycleTimer:
                 self._add_gap(cycle, "device", cycle.previous_out.elapsed_time(start) * MS)
             self._release(cycle)
 
-    def _add(self, cycle: Cycle, clock: str, times: list[float], unit: float, tolerance: float) -> None:
+    def _add(self, cycle: Cycle, clock: str, times: Sequence[float], unit: float, tolerance: float) -> None:
         try:
             timing = timing_of(cycle.kind, cycle.marks, times, tolerance)
         except ImpossibleError:
             self.part.refused += 1
             return
-        seconds = Timing(timing.cycle * unit, tuple(phase * unit for phase in timing.phases))
-        self.tally.add(self._shape(cycle, cycle.kind, clock), seconds)
+        self.tally.add(self._shape(cycle, cycle.kind, clock), timing, unit)
 
     def _add_gap(self, cycle: Cycle, clock: str, seconds: float) -> None:
-        self.tally.add(self._shape(cycle, GAP, clock), Timing(seconds, (seconds,)))
+        self.tally.add(self._shape(cycle, GAP, clock), (seconds, [seconds]), 1.0)
 
-    def _shape(self, cycle: Cycle, kind: str, clock: str) -> Any:
-        batch = self._batch_of(cycle.requests)
-        return self.tally.shape(kind, cycle.requests, cycle.num_draft_tokens, clock, batch)
+    def _shape(self, cycle: Cycle, kind: str, clock: str) -> Shape:
+        return self.tally.shape(kind, cycle.requests, cycle.num_draft_tokens, clock)
 
     def _release(self, cycle: Cycle) -> None:
         """Give events back, except the last one if the next cycle still reads it."""
