@@ -81,4 +81,6 @@ def watching_of(table: Target, options: CollectorOptions, where: str, problems: 
             problems.append(f"{where}: name is empty, too long or not printable; give a short name")
             return None
         target = Watched(name=name, base_url=target.base_url)
-    return Watching(target=target, options=read_as, labels=dict(table.labels), origin=where)
+    return Watching(
+        target=target, options=read_as, labels=dict(table.labels), origin=where.partition(": [[")[0]
+    )

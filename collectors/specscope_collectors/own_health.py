@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from specscope_collectors.observations import Batch, Observation, Resume, Sink, Target
 
-REPORT_SECONDS = 30.0
+REPORT_SECONDS = 10.0
 """At least so often the state is said again, so that silence means that the collector stopped."""
 
 

@@ -110,7 +110,9 @@ class ReloadJob:
             url=str(self._file.path),
             duration_seconds=0.0,
             refused=count,
-            detail=f"{count} errors; the former file stays in force: {'; '.join(self._problems)}"[:MAX_DETAIL]
+            detail=f"{count} error{'s' * (count != 1)}; the former file stays in force: {'; '.join(self._problems)}"[
+                :MAX_DETAIL
+            ]
             if count
             else "",
             remedy="correct the file; it is read again when it changes" if count else "",

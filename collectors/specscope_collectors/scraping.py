@@ -111,6 +111,8 @@ class Scraping:
         """Say that nobody asks this target any more: it is gone, and not unreachable for ever."""
         known = self._board.look(watching.target.name)
         source = engine_named(known.launch.engine if known else None).source
+        known = self._board.look(watching.target.name)
+        source = engine_named(known.launch.engine if known else None).source
         self._board.forget(watching.target.name)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self.pool, self._store_gone, watching, source)

@@ -9,6 +9,7 @@ from specscope_server.acceptance.gather import GAUGES, LaunchData
 from specscope_server.acceptance.measure import Measured
 from specscope_server.acceptance.schemas import Number, NumberState
 from specscope_server.acceptance.statistics import Ratio
+from specscope_server.kit.coverage import Coverage
 from specscope_server.kit.timeparse import iso_or_none
 from specscope_server.kit.versions import version_text
 
@@ -38,6 +39,8 @@ class Context:
     """The one data-parallel rank that was asked for; None = all."""
     is_over: bool = False
     """The newest launch shown was followed by another one: it is history, not out of date."""
+    coverage: Coverage | None = None
+    """Which ranks of the newest launch report; None without a launch."""
 
     @property
     def newest(self) -> LaunchData | None:

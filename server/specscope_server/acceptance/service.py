@@ -36,6 +36,7 @@ from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
 from specscope_server.kit.web.state import AppState
 from specscope_server.models import Launch
+from specscope_server.store.coverage_reader import read_coverage
 from specscope_server.store.lookup import choose_launches, has_successor, server_by_name
 
 EVIDENCE_NOTES = {
@@ -77,7 +78,8 @@ def summary(
     requests = request_sums(session, row.id, ids, window) if rank is None else None
     measured = Measured(window, gather(session, launches, window, rank), requests)
     is_over = bool(launches) and has_successor(session, launches[-1])
-    context = Context(measured, span.now_ms, state.stale_after_ms, rank, is_over)
+    covered = read_coverage(session, launches[-1], state.stale_after_ms) if launches else None
+    context = Context(measured, span.now_ms, state.stale_after_ms, rank, is_over, covered)
     found = _summary(context, server, launches[-1] if launches else None, window)
     histograms = histograms_agree(session, row.id, ids, window) if requests else None
     found.is_demo = any(item.is_demo for item in launches)

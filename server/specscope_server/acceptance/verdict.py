@@ -15,7 +15,6 @@ from specscope_server.acceptance.schemas import (
     Verdict,
 )
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS
-from specscope_server.kit.ranks import expected_ranks
 
 DEAD_LENGTH = 1.15
 """Below this, fewer than 15 % of cycles keep even one draft: draft and target do not belong together."""
@@ -75,15 +74,13 @@ def _rate_check(measured: Measured, rate: EngineRate) -> Check:
 
 def _ranks_check(context: Context) -> Check:
     name = "every expected rank reports"
-    data = context.newest
-    expected = expected_ranks(data.launch.dp_size, None) if data else None
+    found = context.coverage
     if context.rank is not None:
         return Check(name=name, passed=None, message="only one rank was asked for")
-    if data is None or expected is None:
+    if found is None:
         return Check(name=name, passed=None, message="the engine did not say its parallel sizes")
-    reporting = len({rank.dp_rank for rank in data.ranks.values()})
-    message = f"{reporting} of {expected} data-parallel ranks"
-    return Check(name=name, passed=reporting >= expected, message=message)
+    message = f"{found.text} ({found.note})" if found.note else found.text
+    return Check(name=name, passed=found.is_complete, message=message)
 
 
 def _agreement_check(measured: Measured) -> Check:

@@ -17,6 +17,8 @@ class Overall(StrEnum):
     """Was read before, but nothing lately: the collector or the network stopped."""
     FAILING = "failing"
     """The newest attempts of all sources fail."""
+    GONE = "gone"
+    """No longer listed where it was found: nobody asks it any more."""
     UNKNOWN = "unknown"
     """Never attempted."""
 
@@ -38,7 +40,10 @@ def overall_state(sources: Sequence[SourceView], now_ms: int, stale_after_ms: in
     sources = [source for source in sources if source.state != "not_offered"]
     if not sources:
         return Overall.UNKNOWN
-    if now_ms - max(source.time_ms for source in sources) > stale_after_ms:
+    newest = max(sources, key=lambda source: (source.time_ms, source.state == "gone"))
+    if newest.state == "gone":
+        return Overall.GONE
+    if now_ms - newest.time_ms > stale_after_ms:
         return Overall.STALE
     readable = [source for source in sources if source.state in ("ok", "partial")]
     if not readable:

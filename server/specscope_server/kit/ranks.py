@@ -1,4 +1,4 @@
-"""Which label sets are mirrors of each other, and how many ranks report (pure).
+"""Which label sets are mirrors of each other (pure).
 
 Facts: every tensor-parallel rank of one data-parallel group runs the same requests, so its series mirror
 those of the group's first rank; adding them up would count each token tp_size times. Each data-parallel group
@@ -7,7 +7,7 @@ has its own requests: those add up. ``dp_rank`` is absent without data paralleli
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -56,15 +56,3 @@ def homes(
         widest = [other for other in fuller if not any(distinct[other] < distinct[one] for one in fuller)]
         found[group] = widest[0] if len(widest) == 1 else group
     return found
-
-
-def reporting_ranks(label_sets: Sequence[Mapping[str, str]]) -> int:
-    """Return how many groups (dp_rank, pp_rank) have reported."""
-    return len({(rank_number(labels, "dp_rank"), rank_number(labels, "pp_rank")) for labels in label_sets})
-
-
-def expected_ranks(dp_size: int | None, pp_size: int | None) -> int | None:
-    """Return how many groups should report; None when the engine did not say its sizes."""
-    if dp_size is None and pp_size is None:
-        return None
-    return (dp_size or 1) * (pp_size or 1)

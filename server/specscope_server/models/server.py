@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey, UniqueConstraint
+from sqlalchemy import ColumnElement, ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from specscope_server.models.base import Base, BigInt, Id, Ms, Str
+
+COLLECTOR_URL = "collector:"
+"""What the base URL of a collector begins with; everything else is a watched server."""
 
 
 class Server(Base):
@@ -58,3 +61,8 @@ class Launch(Base):
     config: Mapped[Str]
     """JSON object: the whole resolved configuration, redacted at the edge."""
     is_demo: Mapped[bool]
+
+
+def is_collector() -> ColumnElement[bool]:
+    """Return the condition that a row of `Server` is a collector, which reports of itself only."""
+    return Server.base_url.startswith(COLLECTOR_URL, autoescape=True)

@@ -36,7 +36,7 @@ def make_page(
 
     Without a choice the only server is shown, or else all of them (``all_servers``) or the first.
     """
-    chosen = clean_query(query)
+    chosen = clean_query(query, page.own_keys)
     listing = servers.list_servers(session, state.clock(), state.stale_after_ms, MAX_PICKER, None)
     names = tuple(item.name for item in listing.servers)
     shown = chosen.get("server", "")
@@ -120,13 +120,17 @@ def sources_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
     try:
         listing = sources.list_sources(session, page.server or None, state.clock(), state.stale_after_ms)
     except NotFound as error:
-        return {"listing": [], "problem": error}
-    return {"listing": listing.servers, "problem": None, "views": views}
+        return {"listing": [], "collectors": [], "problem": error}
+    found = [server for server in listing.servers if not server.is_collector]
+    own = sources.list_collectors(session, state.clock(), state.stale_after_ms)
+    return {"listing": found, "collectors": own, "problem": None, "views": views}
 
 
 def troubles(health: Any) -> list[Any]:
     """Return the sources that cannot be read, to be named beside the numbers."""
-    return [source for source in health.sources if source.state not in ("ok", "partial", "not_offered")]
+    return [
+        source for source in health.sources if source.state not in ("ok", "partial", "not_offered", "gone")
+    ]
 
 
 def _card(session: Session, state: AppState, page: Page, name: str) -> dict[str, Any]:

@@ -28,12 +28,14 @@ SOURCE_STATES: dict[str, tuple[str, str]] = {
     "not_this_engine": ("bad", "not this engine"),
     "invalid": ("bad", "answer not readable"),
     "too_large": ("bad", "answer too large"),
+    "gone": ("idle", "gone: no longer listed"),
 }
 OVERALL_STATES: dict[str, tuple[str, str]] = {
     Overall.OK: ("ok", "all sources read"),
     Overall.PARTIAL: ("warn", "read in part"),
     Overall.STALE: ("warn", "nothing read lately"),
     Overall.FAILING: ("bad", "no source can be read"),
+    Overall.GONE: ("idle", "gone: no longer listed"),
     Overall.UNKNOWN: ("unknown", "waiting for the first scrape"),
 }
 """State → (kind of the shape, words)."""
@@ -103,10 +105,12 @@ def server_state(server: ServerSources) -> tuple[str, str]:
     return OVERALL_STATES.get(server.state, ("unknown", server.state))
 
 
-def ranks_text(server: ServerSources) -> str:
-    """Return "8 of 8" rank groups; without an expectation just the count."""
+def ranks_view(server: ServerSources) -> tuple[str, str]:
+    """Return (kind, words) of the ranks that report; no words before there is a launch."""
     ranks = server.ranks
-    return f"{ranks.reporting} of {MISSING if ranks.expected is None else ranks.expected}"
+    if ranks.missing:
+        return "warn", ranks.text
+    return ("unknown" if ranks.expected is None else "ok"), ranks.text
 
 
 def count_rows(counts: Counts) -> list[tuple[str, str, str]]:

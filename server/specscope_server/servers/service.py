@@ -16,6 +16,7 @@ from specscope_server.kit.timerange import Window
 from specscope_server.kit.versions import version_text
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
 from specscope_server.models import Launch, Server, SourceStatus
+from specscope_server.models.server import is_collector
 from specscope_server.servers.schemas import (
     ConfigChange,
     LaunchDetail,
@@ -41,7 +42,7 @@ def list_servers(
 ) -> ServerList:
     """Return one page of servers by name."""
     after = decode_cursor(cursor, (str,))
-    query = select(Server).order_by(Server.name).limit(limit + 1)
+    query = select(Server).where(~is_collector()).order_by(Server.name).limit(limit + 1)
     if after:
         query = query.where(Server.name > after[0])
     found = list(session.scalars(query))

@@ -29,7 +29,14 @@ SOURCES: dict[str, Any] = {
             "base_url": "http://gpu1:30000",
             "state": "partial",
             "is_demo": False,
-            "ranks": {"reporting": 0, "expected": 1, "note": ""},
+            "is_collector": False,
+            "ranks": {
+                "reporting": 6,
+                "expected": 8,
+                "missing": ["dp 3", "dp 5"],
+                "text": "6/8 ranks: missing dp 3, 5",
+                "note": "",
+            },
             "sources": [SOURCE],
         }
     ]

@@ -27,10 +27,14 @@ class SourceItem(BaseModel):
 
 
 class RanksItem(BaseModel):
-    """How many rank groups (data-parallel × pipeline) report."""
+    """Which ranks report: of each tensor-parallel group the leader, or all with
+    `--enable-metrics-for-all-schedulers`.
+    """
 
-    reporting: int
-    expected: int | None = Field(description="None = the engine did not say its parallel sizes")
+    reporting: int = Field(description="Ranks that should report and do")
+    expected: int | None = Field(description="None = cannot be known; `note` says why")
+    missing: list[str] = Field(description="Ranks that should report and do not, e.g. `dp 3`")
+    text: str = Field(description="In words, e.g. `6/8 ranks: missing dp 3, 5`")
     note: str
 
 
@@ -41,6 +45,7 @@ class ServerSources(BaseModel):
     base_url: str
     state: str = Field(description="ok, partial, stale, failing or unknown")
     is_demo: bool
+    is_collector: bool = Field(description="True: what a collector says of itself, no server")
     ranks: RanksItem
     sources: list[SourceItem]
 

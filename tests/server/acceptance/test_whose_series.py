@@ -89,7 +89,7 @@ def test_workers_behind_a_router_add_up_in_gauges_as_in_counters(web: Web, feed:
     assert points[1]["requests_running"] == 8
     assert points[1]["num_draft_tokens"] == 4
     ranks = next(check for check in found["checks"] if check["name"] == "every expected rank reports")
-    assert (ranks["passed"], ranks["message"]) == (True, "1 of 1 data-parallel ranks")
+    assert (ranks["passed"], ranks["message"]) == (True, "1/1 rank")
 
 
 def test_workers_with_different_widths_have_no_common_width(web: Web, feed: Feed) -> None:

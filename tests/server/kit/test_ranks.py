@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specscope_server.kit.ranks import expected_ranks, homes, leaders, rank_number, reporting_ranks
+from specscope_server.kit.ranks import homes, leaders, rank_number
 
 
 def labels(**ranks: int) -> dict[str, str]:
@@ -41,14 +41,6 @@ def test_the_choice_does_not_depend_on_the_order(order: list[tuple[int, int, int
 @pytest.mark.parametrize("text", ["x", "-1", "٣", "9" * 12, ""])
 def test_a_rank_that_is_no_number_counts_as_zero(text: str) -> None:
     assert rank_number({"tp_rank": text}, "tp_rank") == 0
-
-
-def test_reporting_and_expected_ranks() -> None:
-    assert reporting_ranks([labels(dp=0), labels(dp=1), labels(dp=1, tp=5), labels(dp=1, pp=1)]) == 3
-    assert reporting_ranks([]) == 0
-    assert expected_ranks(4, 2) == 8
-    assert expected_ranks(2, None) == 2
-    assert expected_ranks(None, None) is None
 
 
 def test_labels_that_fit_several_schedulers_are_taken_for_none_of_them() -> None:

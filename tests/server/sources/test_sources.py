@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.server.client import Web
 from tests.server.seed import NOW, SERVER, Feed, level
 
-from specscope_collectors.observations import HealthState, Level, Parallelism
+from specscope_collectors.observations import HealthState, Level, Parallelism, Target
 
 
 def test_a_failing_source_says_since_when_what_and_what_to_do(web: Web, feed: Feed) -> None:
@@ -51,7 +51,10 @@ def test_ranks_that_report_are_counted_against_those_expected(web: Web, feed: Fe
     feed.health(NOW - 1_000)
     ranks = web.api("/sources")["servers"][0]["ranks"]
     assert (ranks["reporting"], ranks["expected"]) == (3, 4)
-    assert ranks["note"].startswith("1 of 4 rank groups")
+    assert (ranks["missing"], ranks["text"]) == (["dp 3"], "3/4 ranks: missing dp 3")
+    checks = web.api("/acceptance/summary", server=SERVER, from_="now-15m")["checks"]
+    (check,) = [each for each in checks if each["name"] == "every expected rank reports"]
+    assert (check["passed"], check["message"]) == (False, "3/4 ranks: missing dp 3")
 
 
 def test_versions_without_rank_labels_are_explained(web: Web, feed: Feed) -> None:
@@ -67,6 +70,8 @@ def test_before_any_launch_nothing_is_expected(web: Web, feed: Feed) -> None:
     assert web.api("/sources")["servers"][0]["ranks"] == {
         "reporting": 0,
         "expected": None,
+        "missing": [],
+        "text": "",
         "note": "no launch has been seen yet",
     }
 
@@ -77,3 +82,28 @@ def test_csv_has_a_row_per_source(web: Web, feed: Feed) -> None:
     lines = web.get("/api/v1/sources", params={"format": "csv"}).text.splitlines()
     assert len(lines) == 3
     assert lines[1].startswith(f"{SERVER},sglang_loads,ok,")
+
+
+def test_a_server_that_is_no_longer_listed_is_gone_and_comes_back(web: Web, feed: Feed) -> None:
+    feed.health(NOW - 100_000, source="sglang_info")
+    feed.health(NOW - 90_000, HealthState.GONE)
+    (server,) = web.api("/sources")["servers"]
+    assert server["state"] == "gone"
+    assert web.api("/servers")["servers"][0]["state"] == "gone"
+    assert "gone: no longer listed" in web.get("/sources").text
+    feed.health(NOW - 1_000)
+    assert web.api("/sources")["servers"][0]["state"] == "ok"
+
+
+def test_a_collector_is_a_source_and_no_server(web: Web, feed: Feed) -> None:
+    feed.health(NOW)
+    own = Feed(feed.writer)
+    own.target = Target(name="collector:gpu1", base_url="collector://gpu1")
+    own.health(NOW, HealthState.INVALID, source="collect_file")
+    found = {entry["server"]: entry["is_collector"] for entry in web.api("/sources")["servers"]}
+    assert found == {SERVER: False, "collector:gpu1": True}
+    assert [entry["name"] for entry in web.api("/servers")["servers"]] == [SERVER]
+    page = web.get("/sources").text
+    assert "collector:gpu1" in page
+    assert "collect_file" in page
+    assert "collector:gpu1" not in web.get("/").text
