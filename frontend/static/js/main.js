@@ -4,6 +4,7 @@ import "./chart-panel.js";
 import { Connection } from "./connection.js";
 import { refreshParts } from "./live-region.js";
 import { statusWords } from "./pacing.js";
+import { startLoadMore } from "./load-more.js";
 import { startPopovers } from "./popovers.js";
 import { startRangePicker } from "./range-picker.js";
 import { Refresher } from "./refresher.js";
@@ -38,6 +39,7 @@ refresher.add(async () => {
 startTheme(() => refresher.run());
 startRangePicker();
 startPopovers();
+startLoadMore();
 serverPicker?.addEventListener("change", () => location.assign(changeState(location.search, { server: serverPicker.value, launch: "" }) || location.pathname));
 refreshPicker?.addEventListener("change", () => setState({ refresh: refreshPicker.value }));
 onStateChange((keys) => {

@@ -8,10 +8,10 @@ export function state() {
   return readState(location.search);
 }
 
-/** The state with what the page shows where nothing was chosen: its server and its range. */
+/** The state with what the page shows where nothing was chosen: its server, its range and, on some, its launch. */
 export function shownState() {
-  const { server, from } = document.querySelector("[data-fragment]").dataset;
-  return { server, from, ...state() };
+  const { server, from, launch } = document.querySelector("[data-fragment]").dataset;
+  return { server, from, launch, ...state() };
 }
 
 /** Change the URL and tell everyone; a range is a place to come back to, other choices replace the entry. */

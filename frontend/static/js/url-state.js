@@ -1,6 +1,6 @@
 // All state of a page lives in the query string. Pure functions on strings.
 
-export const KEYS = ["server", "launch", "from", "to", "refresh", "theme"];
+export const KEYS = ["server", "launch", "from", "to", "refresh", "theme", "search", "sort", "by"];
 
 /** Read the state out of a query string; keys that are absent or empty are absent in the answer. */
 export function readState(search) {
@@ -27,7 +27,7 @@ export function changeState(search, changes) {
 /** Return path and query of one figure for the state of a page. */
 export function figureUrl(name, state, options) {
   const query = new URLSearchParams();
-  for (const key of ["server", "launch", "from", "to"]) if (state[key]) query.set(key, state[key]);
+  for (const key of ["server", "launch", "from", "to", "by", "search"]) if (state[key]) query.set(key, state[key]);
   for (const [key, value] of Object.entries(options)) query.set(key, String(value));
   return `/api/v1/figures/${encodeURIComponent(name)}?${query}`;
 }

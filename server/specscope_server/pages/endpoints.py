@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from specscope_server.acceptance import figures, heatmap_figures, position_figures
 from specscope_server.kit.web.state import AppState, Db, State
-from specscope_server.pages import assets, data, patterns
+from specscope_server.pages import assets, data, patterns, requests
 from specscope_server.pages.canary import CANARY_RANGE, canary_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
@@ -19,6 +19,7 @@ from specscope_server.sources import figures as source_figures
 
 router = APIRouter(include_in_schema=False)
 router.include_router(assets.router)
+router.include_router(requests.router)
 
 OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")

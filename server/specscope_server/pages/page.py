@@ -30,6 +30,7 @@ class NavigationItem:
 NAVIGATION = (
     NavigationItem("/", "Overview"),
     NavigationItem("/acceptance", "Acceptance"),
+    NavigationItem("/requests", "Requests"),
     NavigationItem("/canary", "Canary"),
     NavigationItem("/sources", "Sources"),
     NavigationItem("/glossary", "Glossary"),
@@ -51,6 +52,8 @@ class Page:
     has_range: bool = True
     default_range: str = DEFAULT_RANGE
     """Choice that is on while none is made."""
+    own_keys: tuple[str, ...] = ()
+    """Keys of the URL that only this page knows; links to other pages leave them out."""
     fragment: str = ""
     """Address of the part that is fetched anew, without query."""
 
@@ -88,7 +91,8 @@ class Page:
     def link(self, path: str, **changes: str) -> str:
         """Return the address of a page that keeps what was chosen; an empty value leaves its key out."""
         chosen = {**self.query, **changes}
-        kept = {key: value for key, value in chosen.items() if value}
+        foreign = () if path == self.path else self.own_keys
+        kept = {key: value for key, value in chosen.items() if value and key not in foreign}
         return f"{path}?{urlencode(kept)}" if kept else path
 
     def hidden_fields(self, *leave_out: str) -> Markup:
@@ -104,10 +108,12 @@ def range_for_age(watched_ms: int) -> str:
     return next((choice for choice, length_ms in YOUNG_RANGES if watched_ms < length_ms), DEFAULT_RANGE)
 
 
-def clean_query(given: Mapping[str, str]) -> dict[str, str]:
+def clean_query(given: Mapping[str, str], own_keys: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the state keys of a query string; what a page cannot mean falls back to the default."""
     kept = {
-        key: given[key] for key in STATE_KEYS if given.get(key) and len(given[key]) <= MAX_VALUE_CHARACTERS
+        key: given[key]
+        for key in (*STATE_KEYS, *own_keys)
+        if given.get(key) and len(given[key]) <= MAX_VALUE_CHARACTERS
     }
     if kept.get("theme") not in THEMES:
         kept.pop("theme", None)

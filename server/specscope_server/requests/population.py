@@ -17,6 +17,7 @@ from specscope_server.acceptance.statistics import Floats
 from specscope_server.acceptance.survival import depth_of
 from specscope_server.models import Request
 from specscope_server.requests.filters import Scope
+from specscope_server.store.canary import is_traffic
 
 MAX_REQUESTS = 20_000
 """Requests that statistics are computed from; of more, every n-th is taken, over the whole range."""
@@ -87,19 +88,19 @@ class Population:
 
 
 def read_population(session: Session, scope: Scope, most: int = MAX_REQUESTS) -> Population:
-    """Return the requests of a scope."""
+    """Return the requests of a scope, without those of canaries: they are nobody's traffic."""
     conditions = scope.conditions()
     total = session.scalar(select(func.count()).select_from(Request).where(*conditions)) or 0
     every = max(-(-total // most), 1)
     query = select(
         Request.id, Request.launch_id, Request.prompt_tokens, Request.completion_tokens, Request.verify_calls,
         Request.accepted_drafts, Request.proposed_drafts, Request.accepted_histogram, Request.labels,
-    ).where(*conditions)  # fmt: skip
+    ).where(*conditions, is_traffic())  # fmt: skip
     if every > 1:
         query = query.where(Request.id % every == 0)
     found: list[Any] = list(session.execute(query.order_by(Request.time_ms, Request.id)))
     rows = list(_rows(found, scope))
-    return Population(total, every, len(found) - len(rows), rows)
+    return Population(len(found) if every == 1 else total, every, len(found) - len(rows), rows)
 
 
 def _rows(found: Sequence[Any], scope: Scope) -> Iterator[Row]:
