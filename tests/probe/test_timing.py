@@ -1,0 +1,302 @@
+"""Cycle timing over a stand-in engine whose every step takes a known time, on both clocks."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.probe.standin import Batch, ForwardMode, Request, Scheduler, engine
+
+from specscope_probe.budget import Budget
+from specscope_probe.parts import Part, State
+from specscope_probe.phases import PHASES
+from specscope_probe.seams import find
+from specscope_probe.tallies import MAX_SHAPES, WARM_UP_CYCLES, Shape
+from specscope_probe.timing import MAX_PENDING, CycleTimer
+from specscope_probe.wrapping import Meter, Seam, wrap_attribute
+
+HOST_NS = {"draft": 100, "prepare": 20, "forward": 500, "sampling": 30, "draft_extend": 80, "cycle": 7}
+DEVICE_FACTOR = 1000
+"""Launching 1 ns of work keeps the device busy for 1 µs."""
+
+
+@dataclass
+class FakeEvent:
+    """A device event, which the device reaches when its clock has come so far."""
+
+    device: FakeDevice
+    at_ns: int | None = None
+
+    def record(self) -> None:
+        """Enqueue."""
+        self.at_ns = self.device.queued_ns
+
+    def query(self) -> bool:
+        """Ask whether the device came by."""
+        assert self.at_ns is not None
+        return self.device.done_ns >= self.at_ns
+
+    def elapsed_time(self, end: FakeEvent) -> float:
+        """Return milliseconds; an error while the device is not there yet, as CUDA's."""
+        assert self.query()
+        assert end.query()
+        return ((end.at_ns or 0) - (self.at_ns or 0)) / 1e6
+
+
+@dataclass
+class FakeDevice:
+    """A device with one stream: work is queued, and done later."""
+
+    queued_ns: int = 0
+    done_ns: int = 0
+    made: int = 0
+    free: list[FakeEvent] = field(default_factory=list)
+    out: set[int] = field(default_factory=set)
+    capturing: bool = False
+
+    def mark(self) -> FakeEvent:
+        """Record a pooled event."""
+        event = self.free.pop() if self.free else self._new()
+        self.out.add(id(event))
+        event.record()
+        return event
+
+    def _new(self) -> FakeEvent:
+        self.made += 1
+        return FakeEvent(self)
+
+    def give_back(self, event: FakeEvent) -> None:
+        """Take an event back; none may come back twice."""
+        self.out.remove(id(event))
+        self.free.append(event)
+
+    def is_capturing(self) -> bool:
+        """Say whether a graph is captured."""
+        return self.capturing
+
+
+class Rig:
+    """An engine, a host clock that stands still unless told, and a device."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, device: bool = True, **options: Any) -> None:
+        self.now = 10**15
+        self.device = FakeDevice()
+        self.scheduler: Scheduler = engine(self.spend)
+        monkeypatch.setattr("specscope_probe.wrapping.perf_counter_ns", lambda: self.now)
+        self.part = Part("timing")
+        clock = self.device if device else None
+        self.timer = CycleTimer(self.part, self.scheduler, self.scheduler.draft_worker, clock, **options)
+        found, _ = find(self.scheduler)
+        seams = {name: Seam(name, Meter()) for name in found}
+        self.timer.listen(seams)
+        for name, seam in seams.items():
+            wrap_attribute(found[name].owner, found[name].attribute, seam)
+
+    def spend(self, what: str) -> None:
+        """Pass time on the host and queue work on the device."""
+        self.now += HOST_NS.get(what, 0)
+        self.device.queued_ns += DEVICE_FACTOR * HOST_NS.get(what, 0)
+
+    def run(self, cycles: int, requests: int = 1, mode: ForwardMode = ForwardMode.DECODE) -> None:
+        """Run cycles with 40 ns of scheduling between them."""
+        for _ in range(cycles):
+            self.now += 40
+            self.device.queued_ns += 40 * DEVICE_FACTOR
+            self.scheduler.run(Batch([Request()] * requests, mode))
+
+    def finish(self) -> None:
+        """Let the device catch up."""
+        self.device.done_ns = self.device.queued_ns
+
+    def sums(self, kind: str, clock: str, batch: str = "1") -> dict[str, float]:
+        """Return seconds by phase, and how many cycles they are of."""
+        d = "0" if kind in ("prefill", "plain") else "4"
+        sums = self.timer.tally.sums[Shape(kind, batch, d, clock)]
+        return dict(zip(PHASES[kind], sums.phases, strict=True)) | {
+            "cycles": sums.cycles,
+            "all": sums.seconds,
+        }
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """An engine with a device."""
+    return Rig(monkeypatch)
+
+
+def test_both_clocks_see_the_phases(rig: Rig) -> None:
+    rig.run(WARM_UP_CYCLES + 10)
+    rig.finish()
+    rig.run(1)
+    host, device = rig.sums("speculative", "host"), rig.sums("speculative", "device")
+    assert host["cycles"] == 11
+    assert device["cycles"] == 10
+    took = {"draft": 100, "verify_prepare": 20, "verify": 500, "sampling": 30, "draft_extend": 80, "other": 7}
+    for name, ns in took.items():
+        assert host[name] == pytest.approx(11 * ns * 1e-9)
+        assert device[name] == pytest.approx(10 * ns * 1e-6)
+    assert host["all"] == pytest.approx(11 * 737e-9)
+    assert rig.part.refused == 0
+
+
+def test_the_device_is_never_waited_for(rig: Rig) -> None:
+    """`FakeEvent.elapsed_time` fails on an unfinished event, as CUDA does."""
+    rig.run(20)
+    assert not any(shape.clock == "device" for shape in rig.timer.tally.sums)
+    rig.finish()
+    rig.run(1)
+    assert rig.sums("speculative", "device")["cycles"] == 20 - WARM_UP_CYCLES
+    assert rig.part.is_on
+
+
+def test_the_gap_is_measured_only_when_the_engine_went_straight_on(rig: Rig) -> None:
+    rig.run(5)
+    rig.scheduler.last_batch = None  # the scheduler idled
+    rig.now += 10**9
+    rig.run(5)
+    rig.finish()
+    rig.run(1)
+    host, device = rig.sums("gap", "host"), rig.sums("gap", "device")
+    assert host["cycles"] + WARM_UP_CYCLES == 4 + 4 + 1
+    assert host["gap"] == pytest.approx(host["cycles"] * 40e-9)
+    assert device["gap"] == pytest.approx(device["cycles"] * 40e-6)
+
+
+def test_first_cycles_of_a_shape_stay_out_of_its_times(rig: Rig) -> None:
+    rig.run(1)
+    rig.now += 3 * 10**9  # compilation between two marks would look like this
+    rig.run(4)
+    sums = rig.timer.tally.sums[Shape("speculative", "1", "4", "host")]
+    assert (sums.warm_up_cycles, sums.cycles) == (WARM_UP_CYCLES, 3)
+    assert sums.warm_up_seconds == pytest.approx(WARM_UP_CYCLES * 737e-9)
+
+
+def test_prefill_is_a_kind_of_its_own(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HOST_NS, "prefill_draft_extend", 60)
+    rig.run(WARM_UP_CYCLES + 2, mode=ForwardMode.EXTEND)
+    sums = rig.sums("prefill", "host", "all")
+    assert sums["prefill"] == pytest.approx(2 * 500e-9)
+    assert sums["prefill_draft_extend"] == pytest.approx(2 * 60e-9)
+
+
+def test_an_idle_rank_counts_no_cycle(rig: Rig) -> None:
+    rig.run(3, requests=0)
+    assert rig.timer.tally.sums == {}
+    assert len(rig.device.out) == 0
+
+
+def test_events_come_back_to_the_pool(rig: Rig) -> None:
+    for _ in range(200):
+        rig.run(3)
+        rig.finish()
+    assert rig.device.made < 60
+    assert len(rig.device.out) < 60
+
+
+def test_a_device_that_never_answers_costs_bounded_memory(rig: Rig) -> None:
+    rig.run(MAX_PENDING + 500)
+    assert rig.timer.dropped == 500
+    assert rig.device.made <= (MAX_PENDING + 3) * 10
+
+
+def test_nothing_is_recorded_while_a_graph_is_captured(rig: Rig) -> None:
+    rig.device.capturing = True
+    rig.run(3)
+    assert rig.device.made == 0
+    assert rig.timer.cycles == 3
+    assert rig.timer.tally.sums == {}
+
+
+def test_an_exception_of_the_engine_ends_its_cycle(rig: Rig) -> None:
+    rig.run(3)
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise ValueError("out of memory")
+
+    rig.scheduler.draft_worker.draft_worker._draft_extend_for_decode = fail
+    with pytest.raises(ValueError, match="out of memory"):
+        rig.run(1)
+    del rig.scheduler.draft_worker.draft_worker._draft_extend_for_decode
+    rig.finish()
+    rig.run(4)
+    assert rig.part.is_on
+    assert rig.sums("speculative", "host")["cycles"] == 3 + 4 - WARM_UP_CYCLES
+
+
+def test_only_every_kth_cycle_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, every=4)
+    rig.run(40)
+    assert rig.timer.cycles == 40
+    assert rig.sums("speculative", "host")["cycles"] == 10 - WARM_UP_CYCLES
+
+
+def test_label_sets_are_bounded(rig: Rig) -> None:
+    for requests in range(1, 400):
+        rig.scheduler.draft_worker.speculative_num_draft_tokens = 2 + requests % 7
+        rig.run(1, requests=requests)
+    labels = {(shape.batch, shape.num_draft_tokens) for shape in rig.timer.tally.sums}
+    assert len(labels) == MAX_SHAPES + 1
+    assert ("more", "more") in labels
+    cycles = [s.cycles + s.warm_up_cycles for k, s in rig.timer.tally.sums.items() if k.kind == "speculative"]
+    assert sum(cycles) == 399
+
+
+def test_a_day_of_cycles_does_not_grow(rig: Rig) -> None:
+    """24 h at 15 ms are 5.8 million cycles; what one keeps would show long before."""
+
+    def chunk() -> None:
+        for requests in (1, 2, 5, 17, 64):
+            rig.run(40, requests=requests)
+            rig.finish()
+
+    tracemalloc.start()
+    try:
+        held = []
+        for _ in range(3):
+            for _ in range(15):
+                chunk()
+            held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[2] - held[1] < 3000, "3000 cycles must not keep one byte each"
+
+
+def spend_more(meter: Meter, share: float) -> Callable[[Rig, int], None]:
+    """Return a function that runs cycles while the probe costs ``share`` of their wall time."""
+
+    def run(rig: Rig, cycles: int) -> None:
+        before = rig.timer.wall_ns
+        rig.run(cycles)
+        meter.ns += int(share * (rig.timer.wall_ns - before))
+
+    return run
+
+
+def test_above_its_budget_the_probe_times_less_and_then_stops(rig: Rig) -> None:
+    meter, accepts = Meter(), Part("accepts")
+    budget = Budget(0.005, meter, rig.timer, [rig.part, accepts])
+    run = spend_more(meter, 0.02)
+    seen = []
+    for _ in range(8):
+        run(rig, 256)
+        budget.check()
+        seen.append(rig.timer.every)
+    assert seen == [2, 4, 8, 16, 32, 64, 64, 64]
+    assert rig.part.state is accepts.state is State.OVER_BUDGET
+    assert "2.00 %" in accepts.reason
+    assert not accepts.is_on
+
+
+def test_within_its_budget_nothing_changes(rig: Rig) -> None:
+    meter = Meter()
+    budget = Budget(0.005, meter, rig.timer, [rig.part])
+    run = spend_more(meter, 0.004)
+    for _ in range(4):
+        run(rig, 300)
+        budget.check()
+    assert rig.timer.every == 1
+    assert rig.part.is_on
+    assert budget.spent == pytest.approx(0.004, rel=0.01)
