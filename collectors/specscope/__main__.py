@@ -14,6 +14,11 @@ from specscope import __version__
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # subcommand: (module with a `main(argv) -> int`, extra, what it does)
     "serve": ("specscope_server.cli.serve", "server", "watch servers and serve the dashboard"),
+    "collect": (
+        "specscope_collectors.cli.collect",
+        "collectors",
+        "collect on this machine, store elsewhere",
+    ),
     "doctor": (
         "specscope_server.cli.doctor",
         "server",
