@@ -42,7 +42,7 @@ def reloading_on_hangup(runner: Runner) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class Named:
     """A discovery under its name: the first of a name keeps it, further ones are numbered."""
 
     name: str
@@ -89,7 +89,7 @@ class _Composition:
         health = OwnHealth(context.sink, self._plan.collector, FILE)
         return [ReloadJob(file, self._apply, health, context.pool, context.clock)]
 
-    def _build_discovery(self, config: _Named, context: JobContext) -> list[Job]:
+    def _build_discovery(self, config: Named, context: JobContext) -> list[Job]:
         plan = config.plan
         discovery = plan.kind.build(plan.config, DiscoveryContext(options=plan.options))
         around = Surroundings(
@@ -102,7 +102,7 @@ class _Composition:
         return [DiscoveryJob(config.name, plan, discovery, around)]
 
 
-def named(plans: Sequence[DiscoveryPlan]) -> list[_Named]:
+def named(plans: Sequence[DiscoveryPlan]) -> list[Named]:
     """Return the discoveries under stable names: ``discover_dns:NAME``, a number behind repeated ones."""
     seen: dict[str, int] = {}
     found = []
@@ -110,5 +110,5 @@ def named(plans: Sequence[DiscoveryPlan]) -> list[_Named]:
         text = plan.config.name or plan.kind.build(plan.config, DiscoveryContext(options=plan.options)).asked
         name = f"discover_{plan.kind.name}:{text}"[:180]
         seen[name] = seen.get(name, 0) + 1
-        found.append(_Named(name if seen[name] == 1 else f"{name}#{seen[name]}", plan))
+        found.append(Named(name if seen[name] == 1 else f"{name}#{seen[name]}", plan))
     return found

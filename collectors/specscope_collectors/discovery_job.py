@@ -68,7 +68,7 @@ class DiscoveryJob:
         now = self._around.monotonic()
         refused: list[str] = []
         if answer is not None:
-            known, refused = read_listed(answer, self._config, self._plan.where)
+            known, refused = read_listed(answer, self._config)
             self._memory.take(known, now, self._config.grace_seconds)
         elif self._has_expired(now):
             self._memory.drop_all()
@@ -171,7 +171,7 @@ def _words(health: SourceHealth) -> tuple[object, ...]:
     return (health.state, health.detail, health.series, health.refused, health.url)
 
 
-def read_listed(answer: Answer, config: Discover, where: str) -> tuple[list[Known], list[str]]:
+def read_listed(answer: Answer, config: Discover) -> tuple[list[Known], list[str]]:
     """Return the servers of an answer that can be watched, and in words which cannot."""
     found: list[Known] = []
     refused = list(answer.refused)

@@ -18,7 +18,7 @@ from specscope_collectors.observations import HealthState, Launch, SourceHealth,
 from specscope_collectors.reader import Reader
 from specscope_collectors.scrape import MetricsReading
 
-__all__ = ["Diagnosis", "Finding", "Grade", "describe", "examine", "examine_all"]
+__all__ = ["Diagnosis", "Finding", "Grade", "describe", "examine", "examine_all", "examine_each"]
 
 NO_CONTACT = frozenset({HealthState.UNREACHABLE, HealthState.TIMEOUT, HealthState.TLS_ERROR})
 
@@ -42,17 +42,28 @@ async def examine(target: Target, options: CollectorOptions, clock: Clock = syst
             return _diagnosis(target, [_bad("connection", metrics.health)], 2)
         engine = metrics.engine
         info = await engine.info(reader)
-        loads = await engine.loads(reader, None, None) if engine.has_loads else None
+        loads = await engine.loads(reader, None, None)
     findings = describe(metrics, info, loads)
     nothing = metrics.mapped is None and info.told is None and not (loads and loads.was_read)
     return _diagnosis(target, findings, 2 if nothing and not _is_locked(metrics, info) else None)
 
 
 def examine_all(targets: Sequence[Target], options: CollectorOptions) -> list[Diagnosis]:
-    """Examine all targets at once, in their order."""
+    """Examine all targets at once, all read alike, in their order."""
+    return examine_each([(target, options) for target in targets])
+
+
+def examine_each(targets: Sequence[tuple[Target, CollectorOptions]]) -> list[Diagnosis]:
+    """Examine all targets, each read in its own way, in their order; not more at once than they allow."""
 
     async def gathered() -> list[Diagnosis]:
-        return await asyncio.gather(*(examine(target, options) for target in targets))
+        places = asyncio.Semaphore(min((options.concurrency for _, options in targets), default=1))
+
+        async def one(target: Target, options: CollectorOptions) -> Diagnosis:
+            async with places:
+                return await examine(target, options)
+
+        return await asyncio.gather(*(one(target, options) for target, options in targets))
 
     return asyncio.run(gathered())
 

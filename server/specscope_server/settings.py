@@ -88,6 +88,11 @@ class Settings(BaseSettings):
         description="Base URL of an inference server to watch, e.g. `http://gpu1:30000`; `NAME=URL` "
         "names it.",
     )
+    collect: Path | None = Field(
+        None,
+        description="Collectors' file (TOML): more servers, where to find servers, and jobs. It is followed "
+        "while it changes.",
+    )
     engine_api_key: SecretStr | None = Field(None, description="API key sent to the watched servers.")
     scrape_interval_seconds: float = Field(
         5.0, ge=0.1, le=3600, description="Time between two reads of a server's metrics."

@@ -12,10 +12,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from specscope_collectors.config import CollectorOptions, OptionsError, TargetError, parse_targets
-from specscope_collectors.doctor import Diagnosis, Finding, Grade, examine_all
+from specscope_collectors.doctor import Diagnosis, Finding, Grade, examine_each
+from specscope_collectors.finding import lacking, ok
+from specscope_collectors.preview import Look, preview
+from specscope_server.cli.collecting import COLLECT_ERRORS, is_empty, plan_of
 from specscope_server.kit.errors import InvalidInput
-from specscope_server.settings import Settings, load_settings
+from specscope_server.settings import load_settings
 
 app = typer.Typer(add_completion=False)
 
@@ -51,6 +53,10 @@ TlsVerify = Annotated[bool | None, typer.Option(help="Check the certificates of 
 CaFile = Annotated[
     Path | None, typer.Option(help="PEM file of the authority that signed their certificates.")
 ]
+Config = Annotated[
+    Path | None,
+    typer.Option(help="Collectors' file: look at all servers that it names, and at its discoveries."),
+]
 
 
 @app.command()
@@ -61,6 +67,7 @@ def run(
     scrape_timeout_seconds: Timeout = None,
     tls_verify: TlsVerify = None,
     ca_file: CaFile = None,
+    config: Config = None,
 ) -> None:
     """Look at servers once. Exit status: 0 all can be seen, 1 something is missing, 2 nothing can."""
     flags = {  # one that was not given leaves the setting as it is
@@ -68,34 +75,37 @@ def run(
         "scrape_timeout_seconds": scrape_timeout_seconds,
         "tls_verify": tls_verify,
         "ca_file": ca_file,
+        "collect": config,
     }
     try:
         settings = load_settings(flags)
-        targets = parse_targets(settings.watch)
-        if not targets:
+        plan = plan_of(settings, api_key)
+        if is_empty(plan):
             raise InvalidInput("no server to look at; name one: specscope doctor --watch http://HOST:30000")
-        found = examine_all(targets, options_from(settings, api_key))
-    except (InvalidInput, TargetError, OptionsError) as error:
+        seen = preview(plan)
+        found = examine_each([(each.target, each.options) for each in seen.targets])
+        found += [diagnosis_of(look) for look in seen.looks]
+    except (InvalidInput, *COLLECT_ERRORS) as error:
         typer.echo(f"specscope doctor: {error}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
     if output is Format.JSON:
         typer.echo(msgspec.json.format(msgspec.json.encode(found)).decode())
     else:
         print_text(found, Console(soft_wrap=True, highlight=False))
-    raise typer.Exit(max(diagnosis.exit_status for diagnosis in found))
+    raise typer.Exit(max((diagnosis.exit_status for diagnosis in found), default=0))
 
 
-def options_from(settings: Settings, api_key: str | None) -> CollectorOptions:
-    """Return how to read the servers; the flag wins over the setting."""
-    stored = settings.engine_api_key.get_secret_value() if settings.engine_api_key else None
-    return CollectorOptions(
-        scrape_timeout_seconds=settings.scrape_timeout_seconds,
-        max_body_bytes=settings.max_body_bytes,
-        max_series_per_target=settings.max_series_per_target,
-        api_key=api_key or stored,
-        tls_verify=settings.tls_verify,
-        ca_file=str(settings.ca_file) if settings.ca_file else None,
-    )
+def diagnosis_of(look: Look) -> Diagnosis:
+    """Return what was found at a discovery, in the form of what is found at servers."""
+    findings = [lacking("list", words, "correct the list there") for words in look.refused]
+    if look.error:
+        findings.append(Finding(grade=Grade.BAD, subject="list", words=look.error))
+    elif look.found:
+        findings.insert(0, ok("list", f"{len(look.found)} servers"))
+    else:
+        findings.append(lacking("list", "empty", "list servers there"))
+    status = 2 if look.error else int(any(finding.grade is not Grade.OK for finding in findings))
+    return Diagnosis(target=look.name, url="", findings=tuple(findings), exit_status=status)
 
 
 def print_text(found: list[Diagnosis], console: Console) -> None:

@@ -14,12 +14,12 @@ import typer
 import uvicorn
 from fastapi import FastAPI
 
-from specscope_collectors.config import CollectorOptions, OptionsError, TargetError, parse_targets
-from specscope_collectors.observations import Target
-from specscope_collectors.runner import Runner
+from specscope_collectors.compose import compose, reloading_on_hangup
+from specscope_collectors.plan import CollectPlan
 from specscope_server.app import create_app
+from specscope_server.cli.collecting import COLLECT_ERRORS, is_empty, plan_of
 from specscope_server.cli.flags import with_settings_flags
-from specscope_server.ingest.service import MeteredSink, make_sink
+from specscope_server.ingest.service import make_sink
 from specscope_server.kit.clock import system_clock
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.kit.web.telemetry import Telemetry
@@ -30,6 +30,8 @@ from specscope_server.store.engine import create_store_engine
 
 USAGE_ERROR, FAILURE = 2, 1
 SHUTDOWN_SECONDS = 5
+MAX_NAMED = 8
+"""Servers named in the first line."""
 
 
 def main(argv: list[str]) -> int:
@@ -47,16 +49,16 @@ def serve(config: Path | None, **flags: Any) -> None:
     """Watch servers, keep what they say in a database, and serve the dashboard."""
     try:
         settings = load_settings(flags, config)
-        targets = parse_targets(settings.watch)
+        plan = plan_of(settings)
         listener = listen(settings.host, settings.port)
-    except (InvalidInput, TargetError) as error:
+    except (InvalidInput, *COLLECT_ERRORS) as error:
         typer.echo(f"specscope serve: {error}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
     configure_logging(settings.log_format, settings.log_level)
     try:
         with listener:
-            run(settings, targets, listener)
-    except OptionsError as error:
+            run(settings, plan, listener)
+    except COLLECT_ERRORS as error:
         typer.echo(f"specscope serve: {error}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
     except SpecscopeError as error:
@@ -64,7 +66,7 @@ def serve(config: Path | None, **flags: Any) -> None:
         raise typer.Exit(FAILURE) from None
 
 
-def run(settings: Settings, targets: list[Target], listener: socket.socket) -> None:
+def run(settings: Settings, plan: CollectPlan, listener: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM; everything that was started is stopped."""
     with ExitStack() as stack:
         engine = create_store_engine(settings.database)
@@ -72,23 +74,26 @@ def run(settings: Settings, targets: list[Target], listener: socket.socket) -> N
         prepare_store(engine, settings)
         telemetry = Telemetry()
         sink = make_sink(engine, telemetry, settings.retention_raw_days)
-        runner = _runner(settings, targets, sink)
+        runner = None if is_empty(plan) else compose(plan, sink, system_clock)
         alive = None if runner is None else lambda: runner.is_running
         app = create_app(settings, engine=engine, telemetry=telemetry, collectors_alive=alive, sink=sink)
         if runner is not None:
             runner.start()
             stack.callback(runner.stop)
-        _serve(app, listener, greeting(settings, targets, listener))
+            stack.enter_context(reloading_on_hangup(runner))
+        _serve(app, listener, greeting(settings, plan, listener))
 
 
-def greeting(settings: Settings, targets: list[Target], listener: socket.socket) -> str:
+def greeting(settings: Settings, plan: CollectPlan, listener: socket.socket) -> str:
     """Return the line that says where the dashboard is and what is watched."""
     host, port = listener.getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    watched = ", ".join(target.name for target in targets)
+    named = [watching.target.name for watching in plan.targets[:MAX_NAMED]]
+    named += [f"{len(plan.targets) - MAX_NAMED} more"] if len(plan.targets) > MAX_NAMED else []
+    named += [f"what {plan.file.path} says"] if plan.file is not None else []
     doing = (
-        f"watching {watched}"
-        if targets
+        f"watching {', '.join(named)}"
+        if named
         else "watching nothing (no --watch): it shows what the database holds"
     )
     return f"Specscope is ready: http://{shown}:{port}   {doing}. Ctrl-C stops it."
@@ -124,23 +129,6 @@ def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-def _runner(settings: Settings, targets: list[Target], sink: MeteredSink) -> Runner | None:
-    if not targets:
-        return None
-    key = settings.engine_api_key
-    options = CollectorOptions(
-        scrape_interval_seconds=settings.scrape_interval_seconds,
-        scrape_timeout_seconds=settings.scrape_timeout_seconds,
-        info_interval_seconds=settings.info_interval_seconds,
-        max_body_bytes=settings.max_body_bytes,
-        max_series_per_target=settings.max_series_per_target,
-        api_key=key.get_secret_value() if key else None,
-        tls_verify=settings.tls_verify,
-        ca_file=str(settings.ca_file) if settings.ca_file else None,
-    )
-    return Runner(targets, sink, options, system_clock)
 
 
 class _Server(uvicorn.Server):

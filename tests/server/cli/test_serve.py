@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from specscope_collectors.plan import CollectPlan
 from specscope_server.cli.serve import greeting, listen, main
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.settings import Settings
@@ -145,7 +146,7 @@ def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
 
 def test_the_greeting_names_an_address_that_a_browser_can_open() -> None:
     with listen("0.0.0.0", 0) as listener:
-        line = greeting(Settings(), [], listener)
+        line = greeting(Settings(), CollectPlan(), listener)
     assert re.search(r"http://127\.0\.0\.1:\d+ ", line)
 
 
