@@ -1,21 +1,32 @@
-"""The metrics page: the catalogue, joined with the table of raw names of SGLang's `/metrics`."""
+"""The metrics page: the catalogue, joined with the tables of raw names of each engine's `/metrics`."""
 
 from __future__ import annotations
 
+import importlib
 from itertools import groupby
 
 from docs_markdown import code, page, table
 
 from specscope_collectors.catalogue import CATALOGUE, Across, Kind, Metric
-from specscope_collectors.sources.sglang_metrics.table import ENGINE_VERSIONS, OTHER_SOURCES, ROWS, Row
+from specscope_collectors.engine import Engine
+from specscope_collectors.engines import engines
+from specscope_collectors.exposition.table import Row, Table
+from specscope_collectors.sources.sglang_metrics.table import OTHER_SOURCES
+
+TABLES: list[tuple[Engine, Table]] = [
+    (engine, importlib.import_module(f"specscope_collectors.sources.{engine.source}.table").TABLE)
+    for engine in engines()
+]
+VERSIONS = "; ".join(f"{engine.title} {', '.join(found.versions)}" for engine, found in TABLES)
 
 INTRODUCTION = f"""
 Every metric that can be stored, under the name that the API uses. An *increment* is the growth of a counter
 over an interval, a *level* is a gauge at a moment, a *distribution* is the growth of a histogram.
 
-Raw names are those of SGLang's `/metrics`; the spelling with `sglang_` instead of `sglang:` is read too.
-Known versions: {", ".join(ENGINE_VERSIONS)}. A version in between has the set of the newest known one that is
-not newer. Series of one rank that are split by `is_streaming` are summed.
+Raw names are those of the engines' `/metrics`; the spelling with `_` instead of `:` behind the engine's name
+is read too. Known versions: {VERSIONS}. A version in between has the set of the newest known one that is not
+newer. Series of one rank that are split by `is_streaming` are summed. vLLM's label `engine` becomes
+`dp_rank`, and its `position` 0 is draft position 1.
 """
 
 ACROSS = {
@@ -52,30 +63,32 @@ def unit_words(unit: str) -> str:
 
 
 def _origin(metric: Metric) -> str:
-    rows = [row for row in ROWS if row.metric == metric.name]
-    if rows:
-        found = [line for row in rows for line in _versions(row)]
-        return table(["SGLang", "raw name", "conversion"], found)
+    found = [
+        table([engine.title, "raw name", "conversion"], lines)
+        for engine, known in TABLES
+        if (lines := [line for row in known.rows if row.metric == metric.name for line in _lines(row, known)])
+    ]
+    if found:
+        return "\n\n".join(found)
     if metric.name in OTHER_SOURCES:
         return f"Not in `/metrics`: {OTHER_SOURCES[metric.name]}."
     return "Measured by the collector itself, for every source."
 
 
-def _versions(row: Row) -> list[list[str]]:
+def _lines(row: Row, known: Table) -> list[list[str]]:
     """Return [versions, raw name, conversion] for each stretch of versions with one raw name."""
-    named = zip(ENGINE_VERSIONS, row.raw, strict=True)
+    named = zip(known.versions, row.raw, strict=True)
     lines = []
     for name, stretch in groupby(named, key=lambda pair: pair[1]):
         if name is not None:
-            lines.append(
-                [_range([version for version, _ in stretch]), code(f"sglang:{name}"), _conversion(row)]
-            )
+            versions = [version for version, _ in stretch]
+            lines.append([_range(versions, known.versions), code(known.prefixes[0] + name), _conversion(row)])
     return lines
 
 
-def _range(versions: list[str]) -> str:
-    if versions[-1] == ENGINE_VERSIONS[-1]:
-        return "all" if versions[0] == ENGINE_VERSIONS[0] else f"{versions[0]} and later"
+def _range(versions: list[str], known: tuple[str, ...]) -> str:
+    if versions[-1] == known[-1]:
+        return "all" if versions[0] == known[0] else f"{versions[0]} and later"
     return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
 
 

@@ -69,8 +69,33 @@ _INCREMENTS = _rows(
         "cycles",
         "Verify steps of finished requests (a request's count is added when it finishes).",
     ),
+    (
+        "spec.cycles",
+        "cycles",
+        "Cycles as they happen, one per request and step for which drafts were proposed.",
+    ),
+    (
+        "spec.drafts_proposed",
+        "drafts",
+        "Proposed drafts as they happen; with label position, those of draft position k. The series add up.",
+        Across.SUM,
+        "position",
+    ),
+    (
+        "spec.drafts_accepted",
+        "drafts",
+        "Accepted drafts as they happen, no bonus token; with label position, cycles in which draft k was "
+        "accepted, and all before it. The series add up.",
+        Across.SUM,
+        "position",
+    ),
     ("tokens.generated", "tokens", "Output tokens of finished requests, the one from prefill included."),
-    ("tokens.prompt", "tokens", "Prompt tokens of finished requests."),
+    ("tokens.emitted", "tokens", "Output tokens as they happen, the one from prefill included."),
+    (
+        "tokens.prompt",
+        "tokens",
+        "Prompt tokens of finished requests (vLLM: of those whose prefill ended).",
+    ),
     (
         "tokens.cached",
         "tokens",
@@ -86,7 +111,7 @@ _INCREMENTS = _rows(
     ),
     ("tokens.prefill_computed", "tokens", "Prompt tokens computed by prefill as it happens."),
     ("tokens.prefill_cached", "tokens", "Prompt tokens taken from the prefix cache as prefill happens."),
-    ("requests.finished", "requests", "Requests that finished."),
+    ("requests.finished", "requests", "Requests that finished.", Across.SUM, "finished_reason"),
     ("requests.aborted", "requests", "Requests that were aborted."),
     ("requests.retracted", "requests", "Requests pushed back to the queue because the KV cache was full."),
     (
@@ -143,6 +168,19 @@ _LEVELS = _rows(
         "spec.lifetime_accept_length",
         "tokens/cycle",
         "Accept length over all completed log windows since start or cache flush.",
+        Across.MEAN,
+    ),
+    (
+        "spec.lifetime_draft_acceptance",
+        "1",
+        "Share of the proposed drafts that verification accepted since start, each judged by itself, "
+        "whatever became of those before it (vLLM's V0 engine).",
+        Across.MEAN,
+    ),
+    (
+        "spec.lifetime_efficiency",
+        "1",
+        "Emitted tokens since start, as a share of what a perfect draft would have given (vLLM's V0 engine).",
         Across.MEAN,
     ),
     ("throughput.generated", "tokens/s", "Generated tokens per second over the engine's last log window."),

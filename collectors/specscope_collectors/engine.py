@@ -98,11 +98,6 @@ class Engine(Protocol):
         ...
 
     @property
-    def has_loads(self) -> bool:
-        """Whether `loads` asks anything."""
-        ...
-
-    @property
     def start_evidence(self) -> frozenset[str]:
         """Settings in `Launch.config` that differ between two starts of the same configuration."""
         ...
@@ -119,8 +114,8 @@ class Engine(Protocol):
         """Ask the engine what it is."""
         ...
 
-    async def loads(self, ask: Ask, mapped: Mapped | None, launch: Launch | None) -> LoadsReading:
-        """Ask for the present load; what ``mapped`` gives already is left out."""
+    async def loads(self, ask: Ask, mapped: Mapped | None, launch: Launch | None) -> LoadsReading | None:
+        """Ask for the present load, without what ``mapped`` gives; None if the engine offers nothing more."""
         ...
 
     def missing(self, mapped: Mapped, launch: Launch | None) -> dict[str, str]:

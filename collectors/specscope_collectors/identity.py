@@ -46,6 +46,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     compared: int = 0
     gap: bool = False
     """There was no good scrape directly before this one."""
+    started_anew: bool = False
+    """The process says that it started at another time than the one before."""
 
     @property
     def all_fell(self) -> bool:
@@ -62,6 +64,8 @@ def judge(known: Identity | None, seen: Identity, evidence: Evidence) -> Change:
     """Return whether ``seen`` is ``known``, its restart, or another configuration of the same process."""
     if known is None:
         return Change.FIRST
+    if evidence.started_anew:
+        return Change.RESTART
     if known.source != seen.source:
         # what the engine says became readable, or is no longer: no restart in itself
         if evidence.all_fell:

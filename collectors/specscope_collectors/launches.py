@@ -24,6 +24,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     """``model_name`` labels seen with it."""
     salt: str = ""
+    started: float | None = None
+    """When its process started (epoch seconds), if it says so."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,17 +73,26 @@ def by_metrics(known: Known | None, mapped: Mapped, evidence: Evidence, time_ms:
 
 
 def looks_different(known: Known, mapped: Mapped) -> bool:
-    """True when the metrics speak of another model or engine, or of the demo instead of the real thing."""
-    if mapped.engine != known.launch.engine:
+    """True when the metrics speak of another model, engine or process, or of the demo instead of it."""
+    if mapped.engine != known.launch.engine or started_anew(known, mapped):
         return True
     other_models = bool(known.models and mapped.models) and mapped.models.isdisjoint(known.models)
     return other_models or (mapped.series > 0 and mapped.demo != known.launch.is_demo)
 
 
+def started_anew(known: Known | None, mapped: Mapped) -> bool:
+    """True when the process says that it started at another time than the one before said."""
+    told = known.started if known else None
+    return told is not None and mapped.started is not None and told != mapped.started
+
+
 def with_models(known: Known, mapped: Mapped) -> Known:
-    """Return ``known`` with the model names seen since (they appear one by one)."""
+    """Return ``known`` with the model names seen since (they appear one by one), and its start."""
     merged = tuple(sorted({*known.models, *mapped.models}))
-    return known if merged == known.models else msgspec.structs.replace(known, models=merged)
+    started = known.started if mapped.started is None else mapped.started
+    if merged == known.models and started == known.started:
+        return known
+    return msgspec.structs.replace(known, models=merged, started=started)
 
 
 def changes_between(old: Launch, new: Launch) -> dict[str, list[Any]]:

@@ -153,8 +153,7 @@ class TargetCollector:
         tick.is_urgent = known is None or self._must_ask or self._gap or different or fell
         if is_due or self._must_ask or different or fell:
             await self._ask_info(tick)
-        offered = self._loads_offered and tick.metrics.engine.has_loads
-        if known is not None and offered and self._loads_due.now():
+        if known is not None and self._loads_offered and self._loads_due.now():
             await self._ask_loads(tick, known)
 
     async def _ask_info(self, tick: Tick) -> None:
@@ -172,7 +171,8 @@ class TargetCollector:
     async def _ask_loads(self, tick: Tick, known: Known) -> None:
         tick.loads = await tick.metrics.engine.loads(self._reader, tick.mapped, known.launch)
         self._loads_due.restart()
-        self._loads_offered = tick.loads.health.state is not HealthState.NOT_OFFERED
+        offered = tick.loads is not None and tick.loads.health.state is not HealthState.NOT_OFFERED
+        self._loads_offered = offered
 
     def _is_engine(self, tick: Tick, known: Known | None) -> bool:
         """Return whether what answers has said that it is an engine."""
@@ -213,7 +213,7 @@ class TargetCollector:
         if asked is not None and info is None and asked.health.state in PASSING and self._may_defer():
             return None
         info = info or self._info
-        evidence = tick.evidence(gap=self._gap)
+        evidence = tick.evidence(known, gap=self._gap)
         if info is not None:
             return launches.by_info(known, info, evidence, tick.time_ms)
         self._must_ask = False

@@ -11,7 +11,7 @@ from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.health import MAX_DETAIL, scrape_levels
 from specscope_collectors.identity import Change, Evidence
 from specscope_collectors.increments import MAX_REMEMBERED_SERIES, Advance, CounterMemory, advance
-from specscope_collectors.launches import Known, Verdict
+from specscope_collectors.launches import Known, Verdict, started_anew
 from specscope_collectors.observations import Event, HealthState, Level, Observation, SourceHealth
 from specscope_collectors.scrape import MetricsReading
 
@@ -47,11 +47,12 @@ class Tick:
         """When ``/metrics`` was read."""
         return self.metrics.health.time_ms
 
-    def evidence(self, *, gap: bool) -> Evidence:
-        """Return what the counters say about a restart."""
+    def evidence(self, known: Known | None, *, gap: bool) -> Evidence:
+        """Return what the metrics say about a restart."""
+        anew = self.mapped is not None and started_anew(known, self.mapped)
         if self.plain is None:
-            return Evidence(gap=gap)
-        return Evidence(fell=self.plain.fell, compared=self.plain.compared, gap=gap)
+            return Evidence(gap=gap, started_anew=anew)
+        return Evidence(fell=self.plain.fell, compared=self.plain.compared, gap=gap, started_anew=anew)
 
 
 def growth(

@@ -34,6 +34,8 @@ class Mapped:
     """The demo engine wrote this."""
     version_from_metric_set: str | None = None
     """Oldest engine version that may have written these metrics; None = these are no engine's metrics."""
+    started: float | None = None
+    """When the process started (epoch seconds), if it says so."""
     is_truncated: bool = False
     """The answer was cut off; no series is taken from it."""
 

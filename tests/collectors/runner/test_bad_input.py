@@ -77,7 +77,7 @@ REFUSED = [
     Refused("html", b"<!doctype html><html>hello</html>", HealthState.NOT_THIS_ENGINE, "HTML"),
     Refused("json", b'{"detail": "hello"}', HealthState.NOT_THIS_ENGINE, "JSON"),
     Refused("binary", bytes(range(256)) * 10, HealthState.NOT_THIS_ENGINE, "not SGLang's metrics"),
-    Refused("another product", b"# TYPE vllm:x gauge\nvllm:x 1\n", HealthState.NOT_THIS_ENGINE, "vllm:x"),
+    Refused("another product", b"# TYPE other:x gauge\nother:x 1\n", HealthState.NOT_THIS_ENGINE, "other:x"),
     Refused("truncated body", GOOD[: len(GOOD) - 20], HealthState.INVALID, "cut off"),
     Refused("truncated http", always(response(GOOD)[:-20]), HealthState.INVALID, "broke off"),
     Refused("200 MB", flood(200 * MIB), HealthState.TOO_LARGE, "bytes"),

@@ -10,7 +10,6 @@ import msgspec
 from specscope_collectors.json_body import WrongBodyError, decode_json
 from specscope_collectors.redaction import redact
 
-
 # What runs (not how it was set up): changes while nothing about the launch does.
 VOLATILE = frozenset({
     "internal_states", "last_gen_throughput", "avg_spec_accept_length", "memory_usage", "load", "loads",

@@ -36,7 +36,6 @@ class SGLang:
     prefix = PREFIXES[0]
     wanted = WANTED
     metrics_off_remedy = "start SGLang with --enable-metrics"
-    has_loads = True
     start_evidence = EVIDENCE
 
     def claims(self, names: Collection[str]) -> bool:
