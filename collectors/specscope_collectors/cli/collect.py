@@ -23,6 +23,7 @@ from specscope_collectors.compose import compose, reloading_on_hangup
 from specscope_collectors.config import CollectorOptions, OptionsError, TargetError
 from specscope_collectors.job_set import JobSetError
 from specscope_collectors.plan import CollectPlan, Watching, watching_all
+from specscope_collectors.preview import preview, preview_lines
 from specscope_collectors.push import Pusher
 from specscope_collectors.push_options import PushOptions
 from specscope_collectors.push_status import StatusMetrics, read_status, words_of
@@ -125,6 +126,13 @@ Status = Annotated[
         "--status", help="Print how the collector of this --spool does, and end: 0 when all is well."
     ),
 ]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Print what would be collected, and end: 0 when the file and its discoveries are good.",
+    ),
+]
 Format = Annotated[LogFormat, typer.Option(help="`text` for people, `json` for machines.")]
 Level = Annotated[LogLevel, typer.Option(help="Least severe level that is logged.")]
 
@@ -145,6 +153,7 @@ def collect(
     flush_seconds: Flush = 10.0,
     metrics_port: MetricsPort = None,
     status: Status = False,
+    check: Check = False,
     log_format: Format = LogFormat.TEXT,
     log_level: Level = LogLevel.INFO,
 ) -> None:
@@ -156,6 +165,8 @@ def collect(
     configure_logs(log_format.value, log_level.value)
     try:
         base = engine_options(scrape_interval_seconds, tls_verify=tls_verify, ca_file=ca_file)
+        if check:
+            raise typer.Exit(show_plan(plan_of(config, watch or [], base)))
         options = push_options(server, token_file, verify=server_tls_verify, ca_file=server_ca_file)
         plan = plan_of(config, watch or [], base)
         plan = plan if name is None else replace(plan, name=name)
@@ -235,6 +246,14 @@ def run(
         finally:
             runner.stop()
             pusher.stop(flush_seconds)
+
+
+def show_plan(plan: CollectPlan) -> int:
+    """Print what would be collected; return 0 when all of it is good, else 1. Raises `JobSetError`."""
+    seen = preview(plan)
+    for line in preview_lines(seen):
+        typer.echo(line)
+    return 0 if seen.is_good else FAILURE
 
 
 def show_status(folder: Path) -> int:
