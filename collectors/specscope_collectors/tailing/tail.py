@@ -57,9 +57,14 @@ class Tail:
         self._denied = ""
         self._most = 0
         """Bytes seen in the open file."""
+        self._exactly = 0
 
-    def read(self, position: Position | None) -> Reading:
-        """Return the next lines after ``position``; never raises for what is wrong with files."""
+    def read(self, position: Position | None, *, exactly: int = 0) -> Reading:
+        """Return the next lines after ``position``; never raises for what is wrong with files.
+
+        ``exactly``: so many bytes, if they are (still) there: a part of them was stored already.
+        """
+        self._exactly = exactly
         try:
             return self._begin() if position is None else self._read(position)
         except OSError as error:
@@ -176,6 +181,9 @@ class Tail:
         self._most = max(self._most, offset + len(data), 0 if opened.is_gzip else size)
         if data.startswith(b"\0") and (skipped := _hole(opened, offset, data)):
             return self._given(opened, position, b"", skipped)
+        if 0 < self._exactly <= len(data):
+            data = data[: self._exactly]
+            return self._given(opened, position, data, len(data), is_cut=not data.endswith(b"\n"))
         end = data.rfind(b"\n") + 1
         if end:
             return self._given(opened, position, data[:end], end)
