@@ -11,6 +11,7 @@ from specscope_collectors.access import Access, apply_access
 from specscope_collectors.config import AskedBy, CollectorOptions, OptionsError, TargetError, parse_target
 from specscope_collectors.observations import Target as Watched
 from specscope_collectors.plan import Watching
+from specscope_collectors.watching import named_here
 
 MAX_NAME = 200
 KEY_REMEDY = "give api_key_env or api_key_file instead"
@@ -75,6 +76,7 @@ def watching_of(table: Target, options: CollectorOptions, where: str, problems: 
     except TargetError as error:
         problems.append(str(error))
         return None
+    target = named_here(target, options.loopback_name)
     if table.name is not None:
         name = table.name.strip()
         if not name or len(name) > MAX_NAME or not name.isprintable():

@@ -55,6 +55,8 @@ class CollectorOptions:
     tls_verify: bool = True
     ca_file: str | None = None
     """PEM file of certificate authorities to trust instead of the system's."""
+    loopback_name: str | None = None
+    """What loopback is called in the default names of servers: it is the same address on every host."""
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

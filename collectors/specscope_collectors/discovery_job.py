@@ -24,6 +24,7 @@ from specscope_collectors.observations import HealthState, SourceHealth, Target
 from specscope_collectors.own_health import REPORT_SECONDS, OwnHealth
 from specscope_collectors.plan import DiscoveryPlan, Watching
 from specscope_collectors.roster import Roster
+from specscope_collectors.watching import named_here
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ class DiscoveryJob:
         now = self._around.monotonic()
         refused: list[str] = []
         if answer is not None:
-            known, refused = read_listed(answer, self._config)
+            known, refused = read_listed(answer, self._config, self._plan.options.loopback_name)
             self._memory.take(known, now, self._config.grace_seconds)
         elif self._has_expired(now):
             self._memory.drop_all()
@@ -171,13 +172,13 @@ def _words(health: SourceHealth) -> tuple[object, ...]:
     return (health.state, health.detail, health.series, health.refused, health.url)
 
 
-def read_listed(answer: Answer, config: Discover) -> tuple[list[Known], list[str]]:
+def read_listed(answer: Answer, config: Discover, host: str | None) -> tuple[list[Known], list[str]]:
     """Return the servers of an answer that can be watched, and in words which cannot."""
     found: list[Known] = []
     refused = list(answer.refused)
     for listed in answer.listed[: config.max_targets]:
         try:
-            found.append(Known(_target(listed), bounded_labels(config, listed)))
+            found.append(Known(_target(listed, host), bounded_labels(config, listed)))
         except TargetError as error:
             refused.append(str(error)[:200])
     excess = len(answer.listed) - config.max_targets
@@ -187,8 +188,8 @@ def read_listed(answer: Answer, config: Discover) -> tuple[list[Known], list[str
     return known, refused + twins
 
 
-def _target(listed: Listed) -> Target:
-    target = parse_target(listed.url, AskedBy("server", "list it without them"))
+def _target(listed: Listed, host: str | None) -> Target:
+    target = named_here(parse_target(listed.url, AskedBy("server", "list it without them")), host)
     name = (listed.name or "").strip()
     if not name:
         return target

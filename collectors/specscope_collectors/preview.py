@@ -77,7 +77,7 @@ async def _look(each: Named) -> Look:
         return Look(each.name, error=f"{error}{'; ' + error.remedy if error.remedy else ''}")
     finally:
         await discovery.close()
-    known, refused = read_listed(answer, plan.config)
+    known, refused = read_listed(answer, plan.config, plan.options.loopback_name)
     found = tuple(
         Watching(target=one.target, options=plan.options, labels=one.labels, origin=each.name)
         for one in known

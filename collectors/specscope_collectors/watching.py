@@ -19,10 +19,13 @@ def targets_here(texts: Sequence[str], host: str) -> list[Target]:
     Raises `TargetError`.
     """
     targets = parse_targets(texts)
-    return [_named(target, host) for target in targets]
+    return [named_here(target, host) for target in targets]
 
 
-def _named(target: Target, host: str) -> Target:
+def named_here(target: Target, host: str | None) -> Target:
+    """Return the target, under the host's name if it is on loopback and has no name of its own."""
+    if host is None:
+        return target
     parts = urlsplit(target.base_url)
     if parts.hostname not in LOOPBACK or target.name != parse_target(target.base_url).name:
         return target

@@ -180,7 +180,12 @@ def collect(
 def engine_options(interval: float | None, *, tls_verify: bool, ca_file: Path | None) -> CollectorOptions:
     """Return how servers are watched. Raises `OptionsError`."""
     key = os.environ.get("SPECSCOPE_ENGINE_API_KEY", "").strip() or None
-    options = CollectorOptions(api_key=key, tls_verify=tls_verify, ca_file=str(ca_file) if ca_file else None)
+    options = CollectorOptions(
+        api_key=key,
+        tls_verify=tls_verify,
+        ca_file=str(ca_file) if ca_file else None,
+        loopback_name=socket.gethostname(),
+    )
     if interval is None:
         return options
     timeout = min(options.scrape_timeout_seconds, interval)
