@@ -10,14 +10,18 @@ from typing import Annotated
 import typer
 import uvicorn
 
+from specscope_collectors.report import Reporter
 from specscope_server.demo.engine import create_app
 from specscope_server.demo.listener import PortUnavailableError, listen
 from specscope_server.demo.player import Player
+from specscope_server.demo.reports import Reports
 from specscope_server.demo.story import Story
 from specscope_server.demo.versions import VERSIONS
 from specscope_server.kit.clock import system_clock
 
 app = typer.Typer(add_completion=False)
+CLOSE_SECONDS = 0.5
+"""How long the end waits for the last reports: a dashboard that stops with the engine takes none."""
 
 
 class EngineVersionName(StrEnum):
@@ -32,6 +36,11 @@ Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Speed = Annotated[float, typer.Option(min=0.1, max=10000, help="How much faster than told the story plays.")]
 Version = Annotated[EngineVersionName, typer.Option(help="SGLang version to answer like.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds play equally.")]
+ReportTo = Annotated[
+    str,
+    typer.Option(help="Address of a Specscope to which finished requests are reported, as clients would."),
+]
+ReportAs = Annotated[str, typer.Option(help="Name of this engine there; needed with --report-to.")]
 Name = Annotated[str, typer.Option(help="Model name shown, always followed by '(demo)'.")]
 
 
@@ -43,20 +52,30 @@ def run(
     engine_version: Version = EngineVersionName.NEW,
     seed: Seed = 7,
     name: Name = "Kimi-K2.5",
+    report_to: ReportTo = "",
+    report_as: ReportAs = "",
 ) -> None:
     """Answer like SGLang with EAGLE-3 on 8 GPUs, playing a story. All numbers are simulated."""
+    if report_to and not report_as:
+        typer.echo("specscope demo-engine: --report-to needs --report-as, the engine's name there", err=True)
+        raise typer.Exit(2)
     try:
         listener = listen(host, port)
     except PortUnavailableError as error:
         typer.echo(f"specscope demo-engine: {error}", err=True)
         raise typer.Exit(2) from error
+    reporter = Reporter(report_to, report_as) if report_to else None
     player = Player(VERSIONS[engine_version.value], Story(speed), seed, name, system_clock(), os.getpid())
+    if reporter:
+        player.reports = Reports(reporter.report, engine_version.value, f"{seed}/{system_clock()}")
     bound_host, bound_port = listener.getsockname()[:2]
     print(f"demo engine {engine_version.value} (simulated) at http://{bound_host}:{bound_port}", flush=True)
     engine = create_app(player, system_clock, bound_host, bound_port)
     config = uvicorn.Config(engine, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn has stopped in order by then
         uvicorn.Server(config).run(sockets=[listener])
+    if reporter:
+        reporter.close(timeout_seconds=CLOSE_SECONDS)
 
 
 def main(argv: list[str]) -> int:

@@ -61,6 +61,8 @@ def create_app(player: Player, clock: Clock, host: str, port: int) -> Starlette:
     """
 
     def server_info(scheduler: Scheduler) -> Response:
+        if player.reports:
+            player.reports.seen(scheduler.launch.index)
         return JSONResponse(info.server_info(player, scheduler, host, port))
 
     answers: dict[str, Answer] = {

@@ -134,10 +134,14 @@ class CycleModel:
             *(_jitter(rng, phase) for phase in (mean.draft, mean.verify, mean.extend, mean.plain, mean.rest))
         )
 
-    def sample_accepted(self, rng: random.Random) -> int:
-        """Draw d, the accepted drafts of one request in one cycle, 0…K."""
+    def sample_accepted(self, rng: random.Random, strain: float = 1.0) -> int:
+        """Draw d, the accepted drafts of one request in one cycle, 0…K.
+
+        ``strain`` is the power to which the request raises α. A dead draft is as dead for every request.
+        """
         accepted = 0
-        while accepted < self.num_steps and rng.random() < self.alphas[accepted]:
+        power = 1.0 if self.alphas == DEAD else strain
+        while accepted < self.num_steps and rng.random() < self.alphas[accepted] ** power:
             accepted += 1
         return accepted
 

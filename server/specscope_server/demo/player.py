@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass, field
 
 from specscope_server.demo.exposition import Snapshot, render
-from specscope_server.demo.scheduler import Scheduler
+from specscope_server.demo.reports import Reports
+from specscope_server.demo.scheduler import Request, Scheduler
 from specscope_server.demo.story import Launch, Story
 from specscope_server.demo.versions import EngineVersion
 
@@ -26,6 +27,8 @@ class Player:
     pid: int = 1
     scheduler: Scheduler | None = None
     elapsed_ms: float = 0.0
+    reports: Reports | None = None
+    """Where finished requests are passed on to; None = nobody reports."""
     _launches: list[Launch] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,8 +48,15 @@ class Player:
         for launch in begun:
             if self.scheduler is None or launch.index > self.scheduler.launch.index:
                 self.scheduler = Scheduler(self.story, launch, self.version.telemetry(launch), str(self.seed))
+                self.scheduler.on_finish = self._report
         if self.scheduler:
             self.scheduler.advance(self.elapsed_ms)
+
+    def _report(self, request: Request) -> None:
+        if self.reports and self.scheduler:
+            launch, now_ms = self.scheduler.launch, self.scheduler.now_ms
+            steps, took_ms = launch.plan.model.num_steps, now_ms - request.arrived_ms
+            self.reports.finished(launch.index, request, steps, self.started_ms + now_ms, took_ms)
 
     @property
     def current(self) -> Scheduler | None:

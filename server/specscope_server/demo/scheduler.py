@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from specscope_server.demo.model import REST_MS
 from specscope_server.demo.story import MAX_RATE, Launch, Story
 from specscope_server.demo.telemetry import AT_ONCE, STREAMING, Telemetry
+from specscope_server.demo.traffic import BENCHMARK, draw
 
 MAX_RUNNING = 48
 PREFILL_BASE_MS, PREFILL_TOKEN_MS = 13.0, 0.045
@@ -31,6 +32,10 @@ class Request:
     cached_tokens: int
     max_tokens: int
     streams: bool
+    tenant: str = BENCHMARK
+    strain: float = 1.0
+    histogram: list[int] = field(default_factory=list)
+    """h[d] = cycles that accepted d drafts, those past the request's end included."""
     emitted: int = 0
     verify_calls: int = 0
     accepted: int = 0
@@ -63,6 +68,7 @@ class Scheduler:
     seed: str
     running: list[Request] = field(default_factory=list)
     waiting: list[Request] = field(default_factory=list)
+    on_finish: Callable[[Request], None] | None = None
     now_ms: float = field(init=False)
     _steps: random.Random = field(init=False)
     _arrivals: random.Random = field(init=False)
@@ -112,10 +118,12 @@ class Scheduler:
 
     def _draw_request(self, at_ms: float) -> Request:
         rng = self._arrivals
-        prompt = 1 + min(16000, int(rng.lognormvariate(6.8, 0.8)))
-        cached = int((prompt - 1) * rng.betavariate(1.2, 1.8))
-        output = 8 + min(500, int(rng.lognormvariate(5.0, 0.6)))
-        return Request(at_ms, prompt, cached, output, rng.random() < 0.7)
+        asked = draw(rng)
+        cached = int((asked.prompt_tokens - 1) * rng.betavariate(1.2, 1.8))
+        streams = rng.random() < 0.7
+        return Request(
+            at_ms, asked.prompt_tokens, cached, asked.output_tokens, streams, asked.tenant, asked.strain
+        )
 
     def _begin_prefill(self) -> Step:
         batch: list[Request] = []
@@ -144,7 +152,7 @@ class Scheduler:
     def _begin_decode(self) -> Step:
         model = self.launch.plan.model
         cycle = model.sample_cycle(self._steps, len(self.running))
-        accepted = [model.sample_accepted(self._steps) for _ in self.running]
+        accepted = [model.sample_accepted(self._steps, request.strain) for request in self.running]
 
         def commit() -> None:
             self.telemetry.decode_step(cycle, accepted)
@@ -160,6 +168,8 @@ class Scheduler:
             delivered = min(1 + drafts, request.max_tokens - request.emitted)
             request.emitted += delivered
             if self.launch.plan.model.num_steps:
+                request.histogram = request.histogram or [0] * self.launch.plan.model.num_draft_tokens
+                request.histogram[drafts] += 1
                 request.verify_calls += 1
                 request.accepted += delivered - 1
             self._send_chunk(request)
@@ -190,6 +200,8 @@ class Scheduler:
         telemetry.end_to_end[label].observe((self.now_ms - request.arrived_ms) / 1000)
         decoding = (self.now_ms - request.prefilled_ms) / 1000
         telemetry.per_token[label].observe(decoding / (request.emitted - 1))
+        if self.on_finish:
+            self.on_finish(request)
 
     def _publish_batch(self) -> None:
         held = sum(request.prompt_tokens + request.emitted for request in self.running)

@@ -44,6 +44,7 @@ def start_engines(children: Children, options: DemoOptions) -> list[str]:
     for version in VERSIONS:
         arguments = ["demo-engine", "--port", "0", "--engine-version", version]
         arguments += ["--speed", str(options.speed), "--seed", str(options.seed)]
+        arguments += ["--report-to", f"http://127.0.0.1:{options.port}", "--report-as", watch_name(version)]
         outputs[version] = children.start(f"demo engine {version}", arguments, read_output=True)
     watched = []
     for version, output in outputs.items():
