@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.support.databases", "tests.support.browser", "tests.support.rig"]
+pytest_plugins = [
+    "tests.support.databases",
+    "tests.support.browser",
+    "tests.support.rig",
+    "tests.support.probe",
+]

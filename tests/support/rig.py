@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,6 +49,8 @@ class RunningRig:
     algorithm: str
     num_steps: int
     extra: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """More environment variables; ``PYTHONPATH`` goes in front of the rig's own."""
     port: int = field(default_factory=lambda: free_port())
     process: subprocess.Popen[bytes] | None = None
 
@@ -61,7 +63,7 @@ class RunningRig:
         """Start the engine and wait until it takes requests. Raises RuntimeError with the end of its log."""
         command = [str(self.rig.python), str(environment.HERE / "launch.py"), *self.arguments()]
         with self.log_path.open("ab") as log:
-            self.process = launch(command, log)
+            self.process = launch(command, log, self.variables)
         wait_until_ready(self.base_url, self.process, self.log_path)
 
     def arguments(self) -> list[str]:
@@ -75,7 +77,7 @@ class RunningRig:
             *("--disable-radix-cache", "--disable-overlap-schedule", "--sleep-on-idle"),
             *("--max-total-tokens", "8192", "--max-running-requests", "8", "--decode-log-interval", "5"),
             "--enable-metrics",
-            *speculation(self.algorithm, draft, self.num_steps),
+            *speculation(self.algorithm, draft, target, self.num_steps),
             *self.extra,
         ]
 
@@ -105,17 +107,29 @@ class RunningRig:
                 return list(pool.map(ask, requests))
 
 
-def speculation(algorithm: str, draft: Path, num_steps: int) -> list[str]:
-    """Return SGLang's arguments for `none` or for a chain of drafts of `eagle3`."""
-    if algorithm == "none":
-        return []
-    if algorithm != "eagle3":
-        raise ValueError(f"the rig has no draft model for {algorithm!r}; use 'eagle3' or 'none'")
-    return [
-        *("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(draft)),
+def speculation(algorithm: str, draft: Path, target: Path, num_steps: int) -> list[str]:
+    """Return SGLang's arguments for `none`, a chain or a tree of EAGLE-3 drafts, or another kind of draft.
+
+    `standalone` drafts with the target itself, so every draft is right.
+    """
+    chain = [
         *("--speculative-num-steps", str(num_steps), "--speculative-eagle-topk", "1"),
         *("--speculative-num-draft-tokens", str(num_steps + 1)),
     ]
+    tree = ["--speculative-num-steps", str(num_steps), "--speculative-eagle-topk", "4"]
+    known = {
+        "none": [],
+        "eagle3": ["EAGLE3", "--speculative-draft-model-path", str(draft), *chain],
+        "eagle3-tree": [
+            *("EAGLE3", "--speculative-draft-model-path", str(draft)),
+            *(*tree, "--speculative-num-draft-tokens", "8"),
+        ],
+        "standalone": ["STANDALONE", "--speculative-draft-model-path", str(target), *chain],
+        "ngram": ["NGRAM", "--speculative-num-draft-tokens", "8"],
+    }
+    if algorithm not in known:
+        raise ValueError(f"the rig does not know {algorithm!r}; use one of {', '.join(known)}")
+    return ["--speculative-algorithm", *known[algorithm]] if known[algorithm] else []
 
 
 def free_port() -> int:
@@ -126,14 +140,16 @@ def free_port() -> int:
         return port
 
 
-def launch(command: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+def launch(command: list[str], log: IO[bytes], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the engine in a process group of its own, its output going into the log."""
+    own = environment.serving_environment()
+    paths = [path for path in (variables.get("PYTHONPATH"), own["PYTHONPATH"]) if path]
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
-        env=environment.serving_environment(),
+        env=own | dict(variables) | {"PYTHONPATH": os.pathsep.join(paths)},
         start_new_session=True,
     )
 
