@@ -76,13 +76,21 @@ def headers_for(url: str, target: Target, options: CollectorOptions) -> dict[str
 
 
 async def fetch(
-    client: httpx.AsyncClient, url: str, *, options: CollectorOptions, headers: Mapping[str, str]
+    client: httpx.AsyncClient,
+    url: str,
+    *,
+    options: CollectorOptions,
+    headers: Mapping[str, str],
+    refusal_bytes: int = 0,
 ) -> Answer:
-    """GET ``url`` within the total time and the number of decoded bytes that ``options`` allow."""
+    """GET ``url`` within the total time and the number of decoded bytes that ``options`` allow.
+
+    ``refusal_bytes``: keep so much of the body of an answer that is not 200, in which some APIs say why.
+    """
     started = time.monotonic()
     try:
         async with asyncio.timeout(options.scrape_timeout_seconds):
-            outcome = await _get(client, url, options.max_body_bytes, headers)
+            outcome = await _get(client, url, options.max_body_bytes, headers, refusal_bytes)
     except TimeoutError:
         outcome = _timed_out(url, options.scrape_timeout_seconds)
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError, bodies.BodyError) as error:
@@ -91,16 +99,27 @@ async def fetch(
     return Answer(url=url, duration_seconds=time.monotonic() - started, **fields)
 
 
-async def _get(client: httpx.AsyncClient, url: str, limit_bytes: int, headers: Mapping[str, str]) -> _Outcome:
+async def _get(
+    client: httpx.AsyncClient, url: str, limit_bytes: int, headers: Mapping[str, str], refusal_bytes: int
+) -> _Outcome:
     client.cookies.clear()  # a cookie set by one answer must not travel with the next request
     async with client.stream("GET", url, headers=dict(headers)) as response:
         if response.status_code != 200:
-            return _refused(response, url, key_was_sent="Authorization" in headers)
+            outcome = _refused(response, url, key_was_sent="Authorization" in headers)
+            return msgspec.structs.replace(outcome, body=await _why(response, refusal_bytes))
         body = await bodies.read_bounded(response, limit_bytes)
         content_type = response.headers.get("content-type", "")
         return _Outcome(
             HealthState.OK, status=200, content_type=content_type[:200], body=body, body_bytes=len(body)
         )
+
+
+async def _why(response: httpx.Response, limit_bytes: int) -> bytes:
+    """Return what a refusing answer says; nothing when that is more than was asked for, or garbled."""
+    try:
+        return await bodies.read_bounded(response, limit_bytes) if limit_bytes else b""
+    except bodies.BodyError:
+        return b""
 
 
 def _refused(response: httpx.Response, url: str, *, key_was_sent: bool) -> _Outcome:

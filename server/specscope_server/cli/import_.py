@@ -20,6 +20,7 @@ from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson,
 from specscope_collectors.sources.sglang_log.report import report
 from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
 from specscope_server.cli.import_log import LogImport, LogPart, dry_portions
+from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.logging import configure_logging
@@ -68,6 +69,7 @@ def group() -> None:
 
 
 app.command()(requests)
+app.command()(prometheus)
 
 
 @app.command()
