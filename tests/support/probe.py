@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -50,7 +51,8 @@ def probed_rig(
 ) -> Iterator[RunningRig]:
     """One EAGLE-3 engine with K = 3 and the probe, for all tests; loaded both ways at once."""
     folder = tmp_path_factory.mktemp("probed-rig")
-    hook = '[{"name": "specscope", "target_modules": ["*"], "hook_factory": "specscope_probe.loading:forward_hook"}]'
+    factory = "specscope_probe.loading:forward_hook"
+    hook = json.dumps([{"name": "specscope", "target_modules": ["*"], "hook_factory": factory}])
     running = RunningRig(
         installed_rig,
         folder / "engine.log",
