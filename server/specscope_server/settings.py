@@ -64,6 +64,9 @@ class Settings(BaseSettings):
     retention_events_days: float = Field(
         365, gt=0, le=LONGEST_DAYS, description="Days for which events are kept."
     )
+    retention_states_days: float = Field(
+        90, gt=0, le=LONGEST_DAYS, description="Days for which profiles of hidden states are kept."
+    )
 
     # Web
     host: str = Field("127.0.0.1", description="Address to listen on; anything but loopback needs a token.")

@@ -58,4 +58,5 @@ def retention_of(settings: Settings) -> Retention:
         hour_days=settings.retention_1h_days,
         requests_days=settings.retention_requests_days,
         events_days=settings.retention_events_days,
+        states_days=settings.retention_states_days,
     )

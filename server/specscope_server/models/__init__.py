@@ -16,6 +16,7 @@ from specscope_server.models.series import (
     Series,
 )
 from specscope_server.models.server import Launch, Server
+from specscope_server.models.state import StateProfile
 from specscope_server.models.token import ApiToken
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "Series",
     "Server",
     "SourceStatus",
+    "StateProfile",
 ]

@@ -18,6 +18,7 @@ from specscope_server.store.refusal import Reason
 from specscope_server.store.scalars import SeriesKey, to_samples
 from specscope_server.store.series_ids import Owner, SeriesIds
 from specscope_server.store.series_writer import write_samples
+from specscope_server.store.state_writer import write_profiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ def write_batch(connection: Connection, batch: Batch, prepared: Prepared, ids: S
     histograms, duplicates, refused = _write_distributions(connection, owner, prepared, ids)
     write_events(connection, owner.server_id, owner.launch_id, prepared.events)
     write_requests(connection, owner.server_id, owner.launch_id, prepared.requests)
+    write_profiles(connection, owner.server_id, owner.launch_id, prepared.profiles)
     write_health(connection, owner.server_id, prepared.health)
     _touch(connection, owner, prepared)
     counts = Counter(prepared.refused)

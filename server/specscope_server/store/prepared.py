@@ -19,6 +19,7 @@ from specscope_collectors.observations import (
     Observation,
     RequestRecord,
     SourceHealth,
+    StateProfile,
 )
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.store.activity_writer import event_reason, health_reason, request_reason
@@ -28,6 +29,7 @@ from specscope_server.store.identity import launch_reason
 from specscope_server.store.limits import MAX_INTEGER, Limits, text_reason
 from specscope_server.store.refusal import Reason
 from specscope_server.store.scalars import Checked, SeriesKey, check, gather, series_reason
+from specscope_server.store.state_writer import profile_reason
 
 R = TypeVar("R", bound=Observation)
 
@@ -45,6 +47,7 @@ class Prepared:
     events: list[Event] = field(default_factory=list)
     health: list[SourceHealth] = field(default_factory=list)
     requests: list[RequestRecord] = field(default_factory=list)
+    profiles: list[StateProfile] = field(default_factory=list)
     refused: Counter[Reason] = field(default_factory=Counter)
 
     @property
@@ -56,7 +59,7 @@ class Prepared:
     @property
     def newest_ms(self) -> int:
         """Time of the newest thing that the batch tells of; 0 for an empty one."""
-        groups = (self.events, self.health, self.requests, self.launches)
+        groups = (self.events, self.health, self.requests, self.launches, self.profiles)
         times = [record.time_ms for group in groups for record in group]
         return max([self.newest_measured_ms, *times])
 
@@ -95,11 +98,16 @@ def prepare(batch: Batch, limits: Limits, now_ms: int) -> Prepared:
         series = series_reason(Distribution, record.metric, record.labels)
         return series or no_launch or distribution_reason(record, oldest_ms, now_ms)
 
+    def state_reason(record: StateProfile, oldest_ms: int, now_ms: int) -> Reason | None:
+        no_launch = Reason.NO_LAUNCH if batch.launch_key is None else None
+        return no_launch or profile_reason(record, oldest_ms, now_ms)
+
     prepared.distributions = keep(groups.distributions, histogram_reason)
     prepared.launches = keep(groups.launches, launch_reason)
     prepared.events = keep(groups.events, event_reason)
     prepared.health = keep(groups.health, health_reason)
     prepared.requests = keep(groups.requests, request_reason)
+    prepared.profiles = keep(groups.profiles, state_reason)
     return prepared
 
 
@@ -111,6 +119,7 @@ class _Groups:
     events: list[Event] = field(default_factory=list)
     health: list[SourceHealth] = field(default_factory=list)
     requests: list[RequestRecord] = field(default_factory=list)
+    profiles: list[StateProfile] = field(default_factory=list)
 
 
 def _group(batch: Batch) -> _Groups:
@@ -123,6 +132,7 @@ def _group(batch: Batch) -> _Groups:
         Event: groups.events,
         SourceHealth: groups.health,
         RequestRecord: groups.requests,
+        StateProfile: groups.profiles,
     }
     for observation in batch.observations:
         lists[type(observation)].append(observation)

@@ -43,3 +43,5 @@ class Reason(StrEnum):
     ACCEPTED_ABOVE_PROPOSED = "accepted_above_proposed"
     TOO_LARGE = "too_large"
     """A text or a number larger than the store takes."""
+    BAD_PROFILE = "bad_profile"
+    """A profile of hidden states whose sums or arrays do not agree with each other."""

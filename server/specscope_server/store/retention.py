@@ -30,6 +30,7 @@ class Retention:
     hour_days: float = 3 * 365
     requests_days: float = 30
     events_days: float = 365
+    states_days: float = 90
 
     def days_of_tables(self) -> dict[str, float]:
         """Return table → days."""
@@ -42,7 +43,7 @@ class Retention:
         series = {
             f"{kind}{suffix}": days for kind in dialects.PARTITIONED for suffix, days in resolutions.items()
         }
-        return {**series, "request": self.requests_days, "event": self.events_days}
+        return {**series, "request": self.requests_days, "event": self.events_days, "state_profile": self.states_days}
 
 
 @dataclass(slots=True)
