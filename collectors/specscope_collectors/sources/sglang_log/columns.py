@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice
 from operator import le
 
 import numpy as np
@@ -70,36 +71,44 @@ class Columns:
 
 @dataclass(slots=True)
 class Table:
-    """Where the numbers of the shapes of one form stand: one row a shape, a fixed width a number."""
+    """Where the numbers of the shapes of one form stand: one column a shape, a fixed width a number."""
 
     form: Form
     shapes: list[Shape] = field(default_factory=list)
     widths: list[int] = field(default_factory=list)
     places: Integers = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
-    weights: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    """One row a digit."""
 
     def add(self, shape: Shape) -> int:
-        """Add a shape; return its row."""
+        """Add a shape; return its column."""
         self.shapes.append(shape)
         return len(self.shapes) - 1
 
-    def numbers(self, data: NDArray[np.uint8], starts: Integers, rows: Integers) -> Floats:
-        """Return one row a line and one column a number; exact: no number has more than 15 digits."""
+    def numbers(self, data: NDArray[np.uint8], starts: Integers, shapes: Integers) -> Integers:
+        """Return the digits of each number as one whole number: one row a number, one column a line.
+
+        Digit by digit over all lines: a product of matrices would do the same, slower and in threads.
+        """
         self._lay_out()
-        digits = data[self.places[rows] + starts[:, None]] & _LOW_NIBBLE
-        numbers: Floats = digits.astype(np.float64) @ self.weights
+        numbers = np.zeros((len(self.widths), len(starts)), dtype=np.int64)
+        digits = iter(self.places)
+        for number, width in zip(numbers, self.widths, strict=True):
+            for places in islice(digits, width):
+                number *= 10
+                number += data[places[shapes] + starts] & _LOW_NIBBLE
         return numbers
 
     def _lay_out(self) -> None:
-        new = self.shapes[len(self.places) :]
+        """Take in new shapes; all anew when a number is longer than any before."""
+        new = self.shapes[self.places.shape[1] :]
         if not new:
             return
         needed = [max(map(len, places)) for places in zip(*(shape.numbers for shape in new), strict=True)]
-        if all(map(le, needed, self.widths)) and self.widths:
-            self.places = np.concatenate([self.places, _places(new, self.widths)])
+        if self.widths and all(map(le, needed, self.widths)):
+            self.places = np.concatenate([self.places, _places(new, self.widths)], axis=1)
             return
         self.widths = list(map(max, needed, self.widths or needed))
-        self.places, self.weights = _places(self.shapes, self.widths), _weights(self.widths)
+        self.places = _places(self.shapes, self.widths)
 
 
 def _places(shapes: list[Shape], widths: list[int]) -> Integers:
@@ -112,34 +121,24 @@ def _places(shapes: list[Shape], widths: list[int]) -> Integers:
         ]
         for shape in shapes
     ]
-    return np.array(rows, dtype=np.int64)
-
-
-def _weights(widths: list[int]) -> Floats:
-    """Return the weight of each digit (row) in each number (column)."""
-    weights = np.zeros((sum(widths), len(widths)))
-    row = 0
-    for column, width in enumerate(widths):
-        weights[row : row + width, column] = 10.0 ** np.arange(width - 1, -1, -1)
-        row += width
-    return weights
+    return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 
 def columns_of(
-    form: Form, numbers: Floats, lines: Integers, clock: Clockface, known: dict[Rank, int]
+    form: Form, numbers: Integers, lines: Integers, clock: Clockface, known: dict[Rank, int]
 ) -> Columns:
     """Sort out what the numbers mean; ranks not yet in ``known`` are added to it."""
-    whole = numbers[:, : -len(form.metrics)].astype(np.int64)
-    times_ms, is_sure = _times(form, whole, clock)
-    tags = whole[:, whole.shape[1] - len(form.tags) :]
-    values = numbers[:, -len(form.metrics) :] / np.array(form.scales) / np.array(form.divisors)
-    is_sure &= _settled(form, values)
-    return Columns(form, lines, times_ms, _ranks(form, tags, known), values, is_sure)
+    others, values = numbers[: -len(form.metrics)], numbers[-len(form.metrics) :]
+    times_ms, is_sure = _times(form, others, clock)
+    scaled = (values.T / np.array(form.scales)) / np.array(form.divisors)
+    is_sure &= _settled(form, scaled)
+    of_rank = _ranks(form, others[len(others) - len(form.tags) :], known)
+    return Columns(form, lines, times_ms, of_rank, scaled, is_sure)
 
 
-def _times(form: Form, whole: Integers, clock: Clockface) -> tuple[Integers, NDArray[np.bool_]]:
+def _times(form: Form, numbers: Integers, clock: Clockface) -> tuple[Integers, NDArray[np.bool_]]:
     """Return epoch ms, and whether each is sure."""
-    year, month, day, hour, minute, second, fraction = whole[:, :_STAMP_NUMBERS].T
+    year, month, day, hour, minute, second, fraction = numbers[:_STAMP_NUMBERS]
     keys = (((year * 100 + month) * 100 + day) * 100 + hour) * 100 + minute
     distinct, places = np.unique(keys, return_inverse=True)
     minutes = [_minute(int(key), clock if not form.zone else None) for key in distinct]
@@ -147,7 +146,7 @@ def _times(form: Form, whole: Integers, clock: Clockface) -> tuple[Integers, NDA
     times = starts + second * 1000 + fraction * 10 ** (3 - form.fraction)
     is_sure: NDArray[np.bool_] = (starts >= 0) & (second < 60)
     if form.zone in ("+", "-"):
-        hours, minutes_off = whole[:, _STAMP_NUMBERS], whole[:, _STAMP_NUMBERS + 1]
+        hours, minutes_off = numbers[_STAMP_NUMBERS : _STAMP_NUMBERS + 2]
         is_sure &= (hours < 24) & (minutes_off < 60)
         times -= (hours * 60 + minutes_off) * (60_000 if form.zone == "+" else -60_000)
     return times, is_sure
@@ -172,9 +171,9 @@ def _utc_minute(text: str) -> int | None:
 
 def _ranks(form: Form, tags: Integers, known: dict[Rank, int]) -> Integers:
     if not form.tags:
-        return np.full(len(tags), known.setdefault(rank_from({}), len(known)), dtype=np.int64)
+        return np.full(tags.shape[1], known.setdefault(rank_from({}), len(known)), dtype=np.int64)
     base = 10**MAX_TAG_DIGITS
-    distinct, places = np.unique(tags @ base ** np.arange(len(form.tags)), return_inverse=True)
+    distinct, places = np.unique(base ** np.arange(len(tags)) @ tags, return_inverse=True)
     found = []
     for code in distinct.tolist():
         numbers = {tag: code // base**at % base for at, tag in enumerate(form.tags)}

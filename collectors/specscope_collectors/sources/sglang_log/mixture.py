@@ -18,9 +18,22 @@ from specscope_collectors.sources.sglang_log.runs import Mixture, Run
 from specscope_collectors.sources.sglang_log.scan import lines_of_interest
 from specscope_collectors.sources.sglang_log.shapes import SAME_DIGITS, Form, learn
 from specscope_collectors.sources.sglang_log.stamps import Clockface
+from specscope_collectors.sources.sglang_log.wrappers import PARTIALS
 
 MAX_SHAPES, MAX_SHAPE_BYTES = 20_000, 1_024
 _NOISE, _SINGLY, _FIRST = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class CutBlock:
+    """A block cut into lines."""
+
+    data: bytes
+    starts: Integers
+    ends: Integers
+    kinds: Integers
+    has_partials: bool
+    """Some of its lines are parts of lines, and must be joined first."""
 
 
 @dataclass(slots=True)
@@ -30,31 +43,35 @@ class Sorter:
     clock: Clockface
     kinds: dict[bytes, int] = field(default_factory=dict)
     """Shape → what its lines are: noise, to be read one by one, or the number of a learnt shape."""
+    partials: set[bytes] = field(default_factory=set)
+    """Shapes of parts of lines."""
     tables: dict[Form, Table] = field(default_factory=dict)
     learnt: list[tuple[Table, int]] = field(default_factory=list)
 
-    def sort(self, data: bytes, *, may_be_cut: bool) -> Mixture:
-        """Sort the lines of a block; ``may_be_cut``: its last line may have no end."""
+    def cut(self, data: bytes) -> CutBlock:
+        """Cut a block into lines and tell their kinds."""
+        if len(self.kinds) + len(self.partials) > MAX_SHAPES:
+            self._forget()
         shapes = data.translate(SAME_DIGITS).split(b"\n")
+        kinds = list(map(self.kinds.get, shapes))
+        has_partials = bool(self.partials) and not self.partials.isdisjoint(shapes)
         ends = np.append(np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")), len(data))
         starts = np.append(0, ends[:-1] + 1)
-        if len(self.kinds) > MAX_SHAPES:
-            self._forget()
-        kinds = list(map(self.kinds.get, shapes))
         if None in kinds:
-            self._learn(data, shapes, kinds, starts)
-        of_line = np.array(kinds, dtype=np.int64)
-        if may_be_cut and of_line[-1] > _SINGLY:
-            of_line[-1] = _SINGLY
-        return self._mixture(data, starts, ends, of_line)
+            has_partials |= self._learn(data, shapes, kinds, starts)
+        return CutBlock(data, starts, ends, np.array(kinds, dtype=np.int64), has_partials)
 
     def _forget(self) -> None:
         self.kinds.clear()
+        self.partials.clear()
         self.tables.clear()
         self.learnt.clear()
 
-    def _learn(self, data: bytes, shapes: list[bytes], kinds: list[int | None], starts: Integers) -> None:
-        """Fill in the kinds that are not known; needles have no digits, so shapes are searched for them."""
+    def _learn(self, data: bytes, shapes: list[bytes], kinds: list[int | None], starts: Integers) -> bool:
+        """Fill in the kinds that are not known; return whether there are `PARTIALS` in them.
+
+        Neither these nor needles have digits, so they are looked for in the shapes.
+        """
         unknown = [at for at, kind in enumerate(kinds) if kind is None]
         text = b"\n".join([shapes[at] for at in unknown])
         offsets = np.cumsum([0, *(len(shapes[at]) + 1 for at in unknown)])
@@ -69,6 +86,11 @@ class Sorter:
                 if len(shape) <= MAX_SHAPE_BYTES:
                     self.kinds[shape] = kind
             kinds[at] = kind
+        if not any(mark in text for mark in PARTIALS):
+            return False
+        short = (shapes[at] for at in unknown if len(shapes[at]) <= MAX_SHAPE_BYTES)
+        self.partials.update(shape for shape in short if any(mark in shape for mark in PARTIALS))
+        return True
 
     def _kind(self, line: bytes) -> int:
         shape = learn(line)
@@ -78,18 +100,22 @@ class Sorter:
         self.learnt.append((table, table.add(shape)))
         return _FIRST + len(self.learnt) - 1
 
-    def _mixture(self, data: bytes, starts: Integers, ends: Integers, of_line: Integers) -> Mixture:
-        singly = [np.flatnonzero(of_line == _SINGLY)]
+    def sort(self, block: CutBlock, *, may_be_cut: bool) -> Mixture:
+        """Sort the lines; ``may_be_cut``: the last may have no end."""
+        kinds, data = block.kinds, np.frombuffer(block.data, dtype=np.uint8)
+        if may_be_cut and kinds[-1] > _SINGLY:
+            kinds[-1] = _SINGLY
+        singly = [np.flatnonzero(kinds == _SINGLY)]
         ranks: dict[Rank, int] = {}
         parts = []
-        for table, lines, rows in self._by_form(of_line):
-            numbers = table.numbers(np.frombuffer(data, dtype=np.uint8), starts[lines], rows)
+        for table, lines, rows in self._by_form(kinds):
+            numbers = table.numbers(data, block.starts[lines], rows)
             columns = columns_of(table.form, numbers, lines, self.clock, ranks)
             if not columns.is_sure.all():
                 singly.append(lines[~columns.is_sure])
                 columns = columns.rows(columns.is_sure)
             parts.append(columns)
-        return Mixture(starts, ends, np.sort(np.concatenate(singly)), _run(parts, tuple(ranks)))
+        return Mixture(block.starts, block.ends, np.sort(np.concatenate(singly)), _run(parts, tuple(ranks)))
 
     def _by_form(self, of_line: Integers) -> Iterator[tuple[Table, Integers, Integers]]:
         """Yield (table, lines, row of the table for each line) of each form in the block."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, tzinfo
 from functools import cached_property, partial
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from specscope_collectors.observations import Event, Labels, Launch, Observation
@@ -24,10 +25,10 @@ from specscope_collectors.sources.sglang_log.signals import ERROR, READY, detail
 from specscope_collectors.sources.sglang_log.stamps import BAD_STAMP, BRACKET, Clockface
 from specscope_collectors.sources.sglang_log.statistics import Accounts
 from specscope_collectors.sources.sglang_log.summary import Summary
-from specscope_collectors.sources.sglang_log.wrappers import Joiner, without_colours
+from specscope_collectors.sources.sglang_log.wrappers import PARTIALS, Joiner, without_colours
 
 if TYPE_CHECKING:  # numpy comes with the server only
-    from specscope_collectors.sources.sglang_log.mixture import Sorter
+    from specscope_collectors.sources.sglang_log.mixture import CutBlock, Sorter
     from specscope_collectors.sources.sglang_log.runs import Mixture, Run
 
 PORTION_LEVELS = 4_000
@@ -61,7 +62,7 @@ class Portion:
     @cached_property
     def observations(self) -> tuple[Observation, ...]:
         """All records; levels are made when they are asked for."""
-        return (*self.records, *(level for row in self.rows for level in row.levels()))
+        return tuple(chain(self.records, chain.from_iterable(row.levels() for row in self.rows)))
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ class LogReader:
             self._block(block)
             yield from self._take()
         self.summary.lines += is_cut  # the last line has no end
-        self._lines(self._joiner.rest(), may_be_cut=True)
+        self._lines(self._joiner.rest(), None, may_be_cut=True)
         self._finish(log, end)
         yield from self._take()
 
@@ -149,25 +150,34 @@ class LogReader:
         if block.pieces:
             self.summary.refused[TOO_LONG] += 1
         data = without_colours(block.data)
-        if self._joiner.needed(data):
+        if self._joiner.has_begun(data):
             data = self._joiner.joined(data)
-        self._lines(data, may_be_cut=block.is_cut)
-
-    def _lines(self, data: bytes, *, may_be_cut: bool) -> None:
-        self._looked_to = 0
-        if len(data) >= self._together_from and (sorter := self._sorting()) is not None:
-            self._sorted(sorter.sort(data, may_be_cut=may_be_cut), data, may_be_cut=may_be_cut)
+            self._lines(data, self._cut(data), may_be_cut=block.is_cut)
             return
-        for start, end in lines_of_interest(data):
-            self._read_line(data, start, end, may_be_cut=may_be_cut)
+        cut = self._cut(data)
+        if cut.has_partials if cut is not None else any(mark in data for mark in PARTIALS):
+            data = self._joiner.joined(data)
+            cut = self._cut(data)
+        self._lines(data, cut, may_be_cut=block.is_cut)
 
-    def _sorting(self) -> Sorter | None:
-        """Return what sorts blocks; None where numpy is missing: then all lines are read one by one."""
-        if self._sorter is None and find_spec("numpy"):
+    def _cut(self, data: bytes) -> CutBlock | None:
+        """Return the lines of a block with their kinds; None where they are to be read one by one."""
+        if len(data) < self._together_from or not find_spec("numpy"):
+            return None
+        if self._sorter is None:
             from specscope_collectors.sources.sglang_log.mixture import Sorter
 
             self._sorter = Sorter(self._clock)
-        return self._sorter
+        return self._sorter.cut(data)
+
+    def _lines(self, data: bytes, cut: CutBlock | None, *, may_be_cut: bool) -> None:
+        self._looked_to = 0
+        if cut is not None and self._sorter is not None:
+            mixture = self._sorter.sort(cut, may_be_cut=may_be_cut)
+            self._sorted(mixture, data, may_be_cut=may_be_cut)
+            return
+        for start, end in lines_of_interest(data):
+            self._read_line(data, start, end, may_be_cut=may_be_cut)
 
     def _sorted(self, mixture: Mixture, data: bytes, *, may_be_cut: bool) -> None:
         for piece in mixture.pieces(self._not_together):

@@ -14,7 +14,8 @@ import msgspec
 
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 _CRI = re.compile(rb"^(\d{4}-\d\d-\d\dT[^ ]{8,30}) (stdout|stderr) ([FP]) ")
-_PARTIALS = (b" stderr P ", b" stdout P ")
+PARTIALS = (b" stderr P ", b" stdout P ")
+"""What every part of a line but the last has in it."""
 _JSON_START = b'{"log":"'
 MAX_JOINED_BYTES = 1024 * 1024
 MAX_STREAMS = 8
@@ -55,9 +56,9 @@ class Joiner:
     dropped: int = 0
     """Lines of which parts were lost (too long)."""
 
-    def needed(self, data: bytes) -> bool:
-        """Whether lines of this block must be taken one by one."""
-        return bool(self.parts) or data.startswith(_JSON_START) or any(mark in data for mark in _PARTIALS)
+    def has_begun(self, data: bytes) -> bool:
+        """Whether lines of this block must be taken one by one, whether or not there are `PARTIALS` in it."""
+        return bool(self.parts) or data.startswith(_JSON_START)
 
     def joined(self, data: bytes) -> bytes:
         """Return the block with whole lines, each with the runtime's stamp in front."""
