@@ -18,8 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from specscope_collectors.sources.sglang_log import Summary
 from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson, as_text
 from specscope_collectors.sources.sglang_log.report import report
+from specscope_collectors.sources.sglang_log.services import SeveralServicesError
 from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
-from specscope_server.cli.import_log import LogImport, LogPart, dry_portions
+from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, dry_portions
 from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
@@ -60,6 +61,10 @@ Year = Annotated[
     int | None,
     typer.Option(min=2015, max=9998, help="Year of the first line, for dates without one (journald)."),
 ]
+Service = Annotated[
+    str | None,
+    typer.Option(help="Service to read of a log that Docker Compose wrote for several (`NAME  | …`)."),
+]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How --dry-run prints them.")]
 
 
@@ -79,25 +84,25 @@ def log(
     timezone: Timezone = "UTC",
     day: Date = None,
     year: Year = None,
+    service: Service = None,
     database: Database = None,
     dry_run: DryRun = False,
     output: OutputFormat = Format.NDJSON,
 ) -> None:
-    """Import finished SGLang logs. Exit status: 0 read, 1 nothing usable or not stored, 2 wrong usage."""
+    """Import SGLang logs; what comes through a pipe (`-`) is stored as it comes. Exit status: 0 read,
+    1 nothing usable or not stored, 2 wrong usage.
+    """
     try:
         parts = list(_parts(files))
-        job = LogImport(name_of(server), zone_of(timezone), _date(day), year)
+        job = LogImport(name_of(server), zone_of(timezone), _date(day), year, service)
     except InvalidInput as error:
         typer.echo(f"specscope import log: {error.detail}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
-    if dry_run:
-        summary = _print(job, parts, output)
-    else:
-        settings = load_settings({"database": database})
-        configure_logging(settings.log_format, "warning")
-        summary, outcome = job.store(parts, settings)
-        for line in outcome:
-            typer.echo(line, err=True)
+    try:
+        summary = _print(job, parts, output) if dry_run else _store(job, parts, database)
+    except SeveralServicesError as error:
+        typer.echo(f"specscope import log: {error}", err=True)
+        raise typer.Exit(USAGE_ERROR) from None
     typer.echo(f"zone      times without a zone are read as {timezone}", err=True)
     for line in report(summary):
         typer.echo(line, err=True)
@@ -125,6 +130,15 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _store(job: LogImport, parts: list[LogPart], database: str | None) -> Summary:
+    settings = load_settings({"database": database})
+    configure_logging(settings.log_format, "warning")
+    summary, outcome = job.store(parts, settings)
+    for line in outcome:
+        typer.echo(line, err=True)
+    return summary
+
+
 def _print(job: LogImport, parts: list[LogPart], output: Format) -> Summary:
     reader, portions = dry_portions(job, parts)
     observations = chain.from_iterable(portion.observations for portion in portions)
@@ -142,7 +156,7 @@ def _parts(files: list[str]) -> Iterator[LogPart]:
     """Yield what to read; that each can be opened is known before anything is stored."""
     for name in files:
         if name == STDIN:
-            yield LogPart("standard input", lambda: sys.stdin.buffer)
+            yield LogPart(STANDARD_INPUT, lambda: sys.stdin.buffer)
             continue
         try:
             Path(name).open("rb").close()

@@ -116,6 +116,16 @@ class LiveReader(LogReader):
         self._close(self._fed)
         yield from self._take()
 
+    def end(self) -> Iterator[Portion]:
+        """Say that nothing will come any more, and yield what was kept back."""
+        self._lines(self._joiner.rest(), None, may_be_cut=True)
+        self._live.end()
+        self._pending.records += self._counted(self._accounts.conclude())
+        self._accounts.count_mirrors()
+        self._fed += 1
+        self._close(self._fed)
+        yield from self._take()
+
     def memory(self) -> Memory:
         """Return what a later reader needs to go on."""
         launch, clock = self._launches.current, self._clock

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import re
 
+from specscope_collectors.sources.sglang_log.blocks import BLOCK_BYTES, Readable, Unpacked
+
+OPTION = "--service {}"
 MAX_SERVICES = 50
+MAX_HALF_BYTES = 65_536
 _COLOUR = rb"(?:\x1b\[[0-9;]*m)*"
 _NAME = rb"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}?"
 _PRINTS = re.compile(
@@ -41,6 +45,50 @@ def check_one(seen: set[str], option: str) -> None:
         raise SeveralServicesError(
             f"several servers write into this log: {names}; choose one, {option.format(sorted(seen)[0])}"
         )
+
+
+class ServiceLog(Unpacked):
+    """A log of which only the lines of one service are read; without a choice, it must be of one only.
+
+    Offsets count the bytes of the lines that are read.
+    """
+
+    def __init__(self, stream: Readable, service: str | None) -> None:
+        super().__init__(stream)
+        self._service = service
+        self._seen: set[str] = set()
+        self._half = b""
+        self._kept = b""
+
+    def read(self, size: int, /) -> bytes:
+        """See `Unpacked.read`. Raises `SeveralServicesError`."""
+        if self._service is None:
+            data = super().read(size)
+            self._check(data)
+            return data
+        while len(self._kept) < size and (more := super().read(BLOCK_BYTES)):
+            whole, end, self._half = (self._half + more).rpartition(b"\n")
+            self._kept += only(whole + end, self._service)
+        if len(self._kept) < size:
+            self._kept += only(self._half, self._service)
+            self._half = b""
+        given, self._kept = self._kept[:size], self._kept[size:]
+        return given
+
+    def peek(self, size: int) -> bytes:
+        """See `Unpacked.peek`."""
+        if self._service is None:
+            data = super().peek(size)
+            self._half = b""  # it is read again
+            return data
+        self._kept = self.read(size) + self._kept
+        return self._kept[:size]
+
+    def _check(self, data: bytes) -> None:
+        whole, end, half = (self._half + data if b"| " in data else data).rpartition(b"\n")
+        self._half = half[-MAX_HALF_BYTES:] if len(half) <= MAX_HALF_BYTES else b"x"
+        self._seen |= printing_services(whole + end)
+        check_one(self._seen, OPTION)
 
 
 def _service_of(line: bytes) -> bytes | None:
