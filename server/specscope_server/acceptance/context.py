@@ -7,25 +7,13 @@ from dataclasses import dataclass
 
 from specscope_server.acceptance.gather import GAUGES, LaunchData
 from specscope_server.acceptance.measure import Measured
+from specscope_server.acceptance.raw_names import raw_name
 from specscope_server.acceptance.schemas import Number, NumberState
 from specscope_server.acceptance.statistics import Ratio
 from specscope_server.kit.coverage import Coverage
+from specscope_server.kit.engines import engine_title
 from specscope_server.kit.timeparse import iso_or_none
 from specscope_server.kit.versions import version_text
-
-RAW_NAMES = {
-    "spec.accept_length": "sglang:spec_accept_length",
-    "spec.engine_accept_rate": "sglang:spec_accept_rate",
-    "spec.verify_calls": "sglang:spec_verify_calls_total",
-    "tokens.generated": "sglang:generation_tokens_total",
-    "requests.finished": "sglang:num_requests_total",
-    "tokens.decoded": "sglang:realtime_tokens_total{mode=decode}",
-    "throughput.generated": "sglang:gen_throughput",
-    "requests.running": "sglang:num_running_reqs",
-    "requests.queued": "sglang:num_queue_reqs",
-    "spec.num_steps": "sglang:spec_num_steps",
-    "spec.num_draft_tokens": "sglang:spec_num_draft_tokens",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +58,17 @@ class Context:
         known = self.measured.launches
         used = [data for data in known if all(contributes(data, metric) for metric in metrics)]
         behind = of or (known[-1:] if live else used or known)
-        versions = {
-            version_text(data.launch.engine_version, data.launch.version_source) or "of unknown version"
-            for data in behind
-        }
-        names = ", ".join(RAW_NAMES.get(metric, metric) for metric in metrics)
-        return f"{names}; SGLang {' and '.join(sorted(versions))}" if versions else names
+        told: dict[str, set[str]] = {}
+        for data in behind:
+            version = version_text(data.launch.engine_version, data.launch.version_source)
+            told.setdefault(data.launch.engine, set()).add(version or "of unknown version")
+        if not told:
+            return ", ".join(raw_name("sglang", metric) for metric in metrics)
+        return "; ".join(
+            f"{', '.join(raw_name(engine, metric) for metric in metrics)}; "
+            f"{engine_title(engine)} {' and '.join(sorted(versions))}"
+            for engine, versions in told.items()
+        )
 
     def number(
         self,

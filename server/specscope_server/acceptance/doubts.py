@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from specscope_server.acceptance.counts import constant_draft_tokens, counts_drafts, has_counts, totals
 from specscope_server.acceptance.engine_rates import release_of
-from specscope_server.acceptance.gather import DERIVING, LaunchData
-from specscope_server.acceptance.measure import Measured, constant_draft_tokens
+from specscope_server.acceptance.gather import LaunchData
+from specscope_server.acceptance.measure import Measured
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
-from specscope_server.acceptance.statistics import derived_accepted
 from specscope_server.kit.versions import is_lower_bound
 
 MAX_NAMED = 3
@@ -18,7 +18,7 @@ COUNTED_FROM = (0, 5, 15)
 
 def counted_launches(measured: Measured) -> list[LaunchData]:
     """Return the launches whose counters give an accept length."""
-    return [data for data in measured.counted if data.counts_all]
+    return [data for data in measured.counted if has_counts(data)]
 
 
 def comparable(measured: Measured) -> Measured:
@@ -33,16 +33,21 @@ def contradiction(measured: Measured) -> str:
         sums = measured.requests
         too_many = sums.proposed is not None and sums.accepted > sums.proposed * (1 + 1e-9)
         return f"requests report {sums.accepted:.0f} of {sums.proposed:.0f} drafts" if too_many else ""
-    if measured.evidence is not Evidence.COUNTERS:
+    if measured.evidence not in (Evidence.COUNTERS, Evidence.DRAFT_COUNTERS):
         return ""
     found = filter(None, map(_too_many, counted_launches(measured)))
     return next((f"the counts contradict each other: {reason}" for reason in found), "")
 
 
 def _too_many(data: LaunchData) -> str:
-    tokens, requests, calls = (data.counters[metric].total for metric in DERIVING)
-    accepted, draft_tokens = derived_accepted(tokens, requests, calls), constant_draft_tokens(data)
+    found, draft_tokens = totals(data), constant_draft_tokens(data)
+    calls, accepted = found.cycles, found.accepted or 0.0
     length = 1 + accepted / calls
+    if counts_drafts(data):
+        too_many = found.proposed is not None and accepted > found.proposed * (1 + 1e-9)
+        return (
+            f"launch {data.launch.id} has {accepted:.0f} of {found.proposed:.0f} drafts" if too_many else ""
+        )
     if draft_tokens is not None and accepted > calls * (draft_tokens - 1) * (1 + 1e-9):
         proposed = calls * (draft_tokens - 1)
         return (
@@ -75,7 +80,7 @@ def disturbance_note(measured: Measured) -> str:
     if measured.evidence is not Evidence.COUNTERS:
         return ""
     aborted, retracted = (
-        sum(data.disturbances.get(name, 0.0) for data in counted_launches(measured))
+        sum(data.disturbances.get(name, 0.0) for data in measured.counted if not counts_drafts(data))
         for name in ("requests.aborted", "requests.retracted")
     )
     parts = []
@@ -114,9 +119,10 @@ def _why_no_share(measured: Measured) -> str:
 
 def left_out(measured: Measured) -> str:
     """Return a sentence that names the launches which the evidence in use does not cover, and why."""
-    if measured.evidence not in (Evidence.COUNTERS, Evidence.GAUGES) or len(measured.launches) < 2:
+    counting = (Evidence.DRAFT_COUNTERS, Evidence.COUNTERS)
+    if measured.evidence not in (*counting, Evidence.GAUGES) or len(measured.launches) < 2:
         return ""
-    if measured.evidence is Evidence.COUNTERS:
+    if measured.evidence in counting:
         counted = {data.launch.id for data in counted_launches(measured)}
         missing = [data for data in measured.launches if data.launch.id not in counted]
     else:
@@ -144,6 +150,8 @@ def _why(data: LaunchData, evidence: Evidence) -> str:
         return "it decodes without speculation"
     if evidence is Evidence.GAUGES:
         return "it printed no accept length while active"
+    if launch.engine == "vllm":
+        return "it counted no drafts"
     release = release_of(launch.engine_version)
     if release and release < COUNTED_FROM and not is_lower_bound(launch.version_source):
         return f"SGLang {launch.engine_version} counts no verify calls"

@@ -31,6 +31,7 @@ class Formula(StrEnum):
 
     WITH_BONUS = "τ/D"
     STRICT = "(τ−1)/(D−1)"
+    DRAFTED = "accepted / proposed"
     NONE = "none"
     """This version prints no rate."""
     UNKNOWN = "unknown"
@@ -47,6 +48,12 @@ class Decision:
     """The numbers contradict the version's formula (not merely too little to decide)."""
     is_checked: bool = True
     """False: the version alone tells the definition; there were no numbers to compare it with."""
+
+
+VLLM_DECISION = Decision(
+    Formula.DRAFTED, "vLLM prints accepted / drafted tokens of the interval", is_checked=False
+)
+"""Fact (vLLM): the log of its V1 engine prints counts, and their quotient; its metrics hold no rate."""
 
 
 def release_of(version: str | None) -> tuple[int, int, int] | None:
@@ -108,7 +115,7 @@ def decide(
 
 def strict_equivalent(formula: Formula | None, rate: float, draft_tokens: float | None) -> float | None:
     """Return the strict acceptance of the same windows; None when it cannot be known or would be no share."""
-    if formula is Formula.STRICT:
+    if formula in (Formula.STRICT, Formula.DRAFTED):
         return rate
     if formula is not Formula.WITH_BONUS or draft_tokens is None or draft_tokens <= 1:
         return None

@@ -41,6 +41,7 @@ DEFAULT_DEPTH = 5
 RATE_WORDS = {
     "τ/D": "includes the bonus token, so that its floor is 1/D, not 0",
     "(τ−1)/(D−1)": "drafts only, without the bonus token",
+    "accepted / proposed": "drafts only, without the bonus token",
 }
 """Formula of a printed rate → what to know about it."""
 RATE_DASHES = ("solid", "dash", "dashdot", "longdash")
@@ -84,6 +85,7 @@ LOAD = Words(
 
 
 EVIDENCE_WORDS = {
+    Evidence.DRAFT_COUNTERS: "from counted drafts",
     Evidence.REQUEST_HISTOGRAMS: "from finished requests",
     Evidence.COUNTERS: "from counters",
     Evidence.GAUGES: "from the engine's window means",
@@ -248,7 +250,7 @@ def _is_of(point: TrendPoint, definition: RateDefinition) -> bool:
 def _definition_name(definition: RateDefinition) -> str:
     """Return the formula and who printed it, e.g. ``τ/D by SGLang 0.5.8``; untrusted."""
     formula = definition.formula if definition.formula in RATE_WORDS else "of undetermined formula"
-    return f"{formula} by SGLang {definition.engine_version}"
+    return f"{formula} by {definition.engine} {definition.engine_version}"
 
 
 def _rate_definition(trend: AcceptanceTrend) -> str:
@@ -264,7 +266,7 @@ def _in_words(definition: RateDefinition) -> str:
     extra = RATE_WORDS.get(definition.formula)
     if extra is None:
         reason = f": {definition.reason}" if definition.reason else ""
-        return f"Undetermined for SGLang {definition.engine_version}{reason}"
+        return f"Undetermined for {definition.engine} {definition.engine_version}{reason}"
     return f"{_definition_name(definition)}: {extra}"
 
 

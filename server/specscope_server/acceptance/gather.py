@@ -24,7 +24,12 @@ from specscope_server.store.series_reader import Buckets, SeriesRef, find_series
 
 DERIVING = ("tokens.generated", "requests.finished", "spec.verify_calls")
 """Counters from which accepted drafts are derived, as `derived_accepted` takes them."""
-COUNTERS = (*DERIVING, "tokens.decoded")
+DRAFTS = ("spec.cycles", "spec.drafts_proposed", "spec.drafts_accepted")
+"""Counters of cycles and drafts themselves; the last two may be split by position, whose series add up."""
+CYCLES = ("spec.cycles", "spec.verify_calls")
+LIVE = ("tokens.decoded", "tokens.emitted")
+"""Counters that grow with each cycle."""
+COUNTERS = (*DERIVING, *DRAFTS, *LIVE)
 DISTURBANCES = ("requests.aborted", "requests.retracted")
 """Counters of what makes derived counts uncertain."""
 PREFILL = ("tokens.prefill_computed", "tokens.prefill_cached")
@@ -92,7 +97,8 @@ class LaunchData:
     def activity(self) -> tuple[Flags, Flags]:
         """Return (active, idle) per bucket."""
         growth = sum_over([counter.value for counter in self.counters.values()], self.buckets)
-        active, idle = active_buckets(self.running, growth, "tokens.decoded" in self.counters)
+        is_live = any(metric in self.counters for metric in LIVE)
+        active, idle = active_buckets(self.running, growth, is_live)
         late = self._late_idle(active | idle)
         return active & ~late, idle | late
 
@@ -130,15 +136,14 @@ class LaunchData:
         """Tell whether a gauge was observed while the engine was active."""
         return not bool(np.isnan(self.gauge(metric)).all())
 
+    def first_of(self, metrics: Sequence[str]) -> Growth | None:
+        """Return the first of these counters that is there."""
+        return next((self.counters[metric] for metric in metrics if metric in self.counters), None)
+
     def grown(self, metric: str) -> float | None:
         """Return the growth of a counter over the window; None = not counted."""
         counter = self.counters.get(metric)
         return None if counter is None else counter.total
-
-    @property
-    def counts_all(self) -> bool:
-        """Tell whether every counter is there from which accepted drafts are derived."""
-        return all(metric in self.counters for metric in DERIVING)
 
     @property
     def is_plain(self) -> bool:
@@ -213,7 +218,7 @@ def _of_target(launch: Launch, found: Sequence[SeriesRef]) -> tuple[list[SeriesR
 
 
 def _is_of_rank(ref: SeriesRef, rank: int) -> bool:
-    of_scheduler = ref.metric in (*GAUGES, *PREFILL, "tokens.decoded")
+    of_scheduler = ref.metric in (*GAUGES, *PREFILL, *DRAFTS, *LIVE)
     return of_scheduler and rank_number(ref.labels, "dp_rank") == rank
 
 

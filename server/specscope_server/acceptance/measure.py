@@ -8,8 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from specscope_server.acceptance.engine_rates import Decision, decide
-from specscope_server.acceptance.gather import DERIVING, LaunchData
+from specscope_server.acceptance.counts import (
+    arrays,
+    constant_draft_tokens,
+    counts_drafts,
+    made_cycles,
+    totals,
+)
+from specscope_server.acceptance.engine_rates import VLLM_DECISION, Decision, decide
+from specscope_server.acceptance.gather import CYCLES, LaunchData
 from specscope_server.acceptance.requests import RequestSums
 from specscope_server.acceptance.schemas import Evidence
 from specscope_server.acceptance.statistics import (
@@ -17,7 +24,6 @@ from specscope_server.acceptance.statistics import (
     Floats,
     Ratio,
     bootstrapped_ratio,
-    derived_accepted,
     pooled,
     strict_acceptance,
     sum_over,
@@ -27,19 +33,6 @@ from specscope_server.kit.timerange import Window
 
 REQUESTS_COVER = 0.5
 """Share of the counted cycles that request records must cover before they are preferred to the counters."""
-
-
-def constant_draft_tokens(data: LaunchData) -> float | None:
-    """Return D of a launch if it was one value for the whole window, else None.
-
-    An adaptive launch switches between samples, unseen: None even if every sample shows the same D.
-    """
-    if data.launch.adaptive:
-        return None
-    seen = data.extremes("spec.num_draft_tokens")
-    if seen is None:
-        return None if data.launch.num_draft_tokens is None else float(data.launch.num_draft_tokens)
-    return seen[0] if seen[0] == seen[1] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +58,8 @@ class Measured:
     def evidence(self) -> Evidence:
         """Return the best evidence present."""
         calls = self.counters.calls
+        if calls > 0 and self.counters.accepted is not None and all(map(counts_drafts, self.counted)):
+            return Evidence.DRAFT_COUNTERS
         if self.requests and self.requests.cycles >= REQUESTS_COVER * calls:
             return Evidence.REQUEST_HISTOGRAMS
         if calls > 0 and self.counters.accepted is not None:
@@ -73,27 +68,28 @@ class Measured:
 
     @cached_property
     def counted(self) -> list[LaunchData]:
-        """Return the launches that counted verify calls in the window."""
-        return [data for data in self.launches if data.grown("spec.verify_calls")]
+        """Return the launches that counted cycles in the window."""
+        return [data for data in self.launches if made_cycles(data)]
 
     @cached_property
     def uncounted(self) -> int:
-        """Return how many launches printed an accept length but counted no verify calls."""
-        others = (data for data in self.launches if not data.grown("spec.verify_calls"))
-        return sum(data.shows("spec.accept_length") for data in others)
+        """Return how many launches printed an accept length but counted no cycles."""
+        return sum(data.shows("spec.accept_length") for data in self.launches if not made_cycles(data))
 
     @cached_property
     def counters(self) -> CounterCounts:
         """Return the counts behind the counters, summed over launches."""
-        tokens, requests, calls = (
-            _sum_if_known([data.grown(metric) for data in self.counted]) for metric in DERIVING
+        found = [totals(data) for data in self.counted]
+        tokens, requests = (
+            _sum_if_known([getattr(one, name) for one in found]) for name in ("tokens", "requests")
         )
-        if calls is None or tokens is None or requests is None:
-            tokens = requests = accepted = None
-        else:
-            accepted = derived_accepted(tokens, requests, calls)
-        proposed = _sum_if_known([_proposed(data) for data in self.counted])
-        return CounterCounts(calls or 0.0, tokens, requests, accepted, proposed)
+        return CounterCounts(
+            sum(one.cycles for one in found),
+            tokens,
+            requests,
+            _sum_if_known([one.accepted for one in found]),
+            _sum_if_known([one.proposed for one in found]),
+        )
 
     @cached_property
     def counter_length(self) -> Ratio:
@@ -114,20 +110,14 @@ class Measured:
 
     @cached_property
     def counter_arrays(self) -> tuple[Floats, Floats, Floats]:
-        """Return per bucket, summed over launches: derived accepted drafts, verify calls, proposed drafts."""
-        accepted, calls, proposed = [], [], []
-        for data in self.launches:
-            if data.counts_all:
-                t, r, c = (data.counters[metric].value for metric in DERIVING)
-                draft_tokens = constant_draft_tokens(data)
-                accepted.append(np.nan_to_num(t) - np.nan_to_num(r) - c)
-                calls.append(c)
-                proposed.append(np.full(len(c), np.nan) if draft_tokens is None else c * (draft_tokens - 1))
+        """Return per bucket, summed over launches: accepted drafts, cycles, proposed drafts."""
+        found = [one for data in self.launches if (one := arrays(data)) is not None]
         size = self.window.buckets
-        known = sum_over(proposed, size)
-        for array, made in zip(calls, proposed, strict=True):
-            known[(array > 0) & np.isnan(made)] = np.nan  # another launch's drafts are not all drafts
-        return sum_over(accepted, size), sum_over(calls, size), known
+        known = sum_over([one.proposed for one in found], size)
+        for one in found:
+            known[(one.cycles > 0) & np.isnan(one.proposed)] = np.nan  # the others' drafts are not all drafts
+        accepted = sum_over([one.accepted for one in found], size)
+        return accepted, sum_over([one.cycles for one in found], size), known
 
     @cached_property
     def gauge_length(self) -> tuple[float | None, int]:
@@ -172,12 +162,13 @@ class Measured:
         observed = np.flatnonzero(active | idle)
         return bool(len(observed) and idle[observed[-1]])
 
-    def rate_per_second(self, metric: str) -> tuple[float | None, float]:
-        """Return (growth per second of active time, growth) of a counter over all launches."""
+    def rate_per_second(self, *metrics: str) -> tuple[float | None, float]:
+        """Return (growth per second of active time, growth) over launches, of the first that each counts."""
         grown, span_ms = 0.0, 0
         for data in self.launches:
+            metric = next((metric for metric in metrics if metric in data.counters), "")
             counter = data.counters.get(metric)
-            if counter is not None and not (metric == "spec.verify_calls" and data.is_plain):
+            if counter is not None and not (metric in CYCLES and data.is_plain):
                 active = data.activity[0]
                 grown += float(np.nansum(counter.value[active]))
                 span_ms += int(counter.span_ms[active].sum())
@@ -212,6 +203,8 @@ class Measured:
 
 def decision_for(data: LaunchData) -> Decision:
     """Return the definition of the rate that this launch printed."""
+    if data.launch.engine == "vllm":
+        return VLLM_DECISION
     return decide(
         data.launch.engine_version,
         data.gauge("spec.accept_length"),
@@ -242,11 +235,6 @@ def last_same(data: LaunchData, metric: str) -> float | None:
 
 def _pooled_gauge(metric: str, launches: Sequence[LaunchData]) -> tuple[float | None, int]:
     return pooled(time_weighted(data.gauge(metric), data.activity[0]) for data in launches)
-
-
-def _proposed(data: LaunchData) -> float | None:
-    calls, draft_tokens = data.grown("spec.verify_calls"), constant_draft_tokens(data)
-    return None if calls is None or draft_tokens is None else calls * (draft_tokens - 1)
 
 
 def _sum_if_known(values: Sequence[float | None]) -> float | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from specscope_server.acceptance.context import Context, contributes
+from specscope_server.acceptance.counts import constant_draft_tokens
 from specscope_server.acceptance.engine_rates import dilutes_with_prefill
-from specscope_server.acceptance.gather import DERIVING
-from specscope_server.acceptance.measure import Measured, constant_draft_tokens, last_same, last_total
+from specscope_server.acceptance.gather import CYCLES, DERIVING
+from specscope_server.acceptance.measure import Measured, last_same, last_total
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS, Ratio
 
@@ -25,6 +26,14 @@ def accept_length(context: Context) -> Number:
         ratio, n = measured.requests.accepted_per_cycle.shifted(1.0), measured.requests.cycles
         definition = "τ = 1 + Σ accepted drafts / Σ verify calls, over finished requests"
         return _of_counts(context, ratio, n, "tokens/cycle", definition, (), source="reported per request")
+    if measured.evidence is Evidence.DRAFT_COUNTERS:
+        definition = "τ = 1 + Δ accepted drafts / Δ cycles, both counted by the engine as they happen"
+        number = _of_counts(
+            context, measured.counter_length, measured.counters.calls, "tokens/cycle", definition,
+            ("spec.drafts_accepted", "spec.cycles"),
+        )  # fmt: skip
+        number.note = number.note or _uncounted_note(measured)
+        return number
     if measured.evidence is Evidence.COUNTERS:
         definition = (
             "τ = (Δ tokens − Δ requests) / Δ verify calls, over finished requests; prefill "
@@ -53,6 +62,16 @@ def draft_acceptance(context: Context) -> Number:
         return _of_counts(
             context, requests.strict, requests.cycles, "1", definition, (), source="reported per request"
         )
+    if measured.evidence is Evidence.DRAFT_COUNTERS:
+        definition = "Δ accepted drafts / Δ proposed drafts, both counted by the engine; no bonus token"
+        number = _of_counts(
+            context, measured.counter_strict, measured.counters.calls, "1", definition,
+            ("spec.drafts_accepted", "spec.drafts_proposed"),
+        )  # fmt: skip
+        if measured.counters.proposed is None:
+            number.note = "proposed drafts are not counted"
+        number.note = number.note or _uncounted_note(measured)
+        return number
     if measured.evidence is Evidence.COUNTERS:
         definition = "(Δ tokens − Δ requests − Δ verify calls) / (Δ verify calls × (D − 1)); no bonus token"
         number = _of_counts(
@@ -104,13 +123,18 @@ def depth_number(context: Context, metric: str) -> Number:
 
 def verify_calls_per_second(context: Context) -> Number:
     """Return cycles per second of active time."""
-    value, grown = context.measured.rate_per_second("spec.verify_calls")
+    measured = context.measured
+    value, grown = measured.rate_per_second(*CYCLES)
+    is_live = any("spec.cycles" in data.counters for data in measured.launches)
+    metric = "spec.cycles" if is_live else "spec.verify_calls"
     definition = (
-        "Δ verify calls / observed time in which the engine was active; counted when a request finishes"
+        "Δ cycles / observed time in which the engine was active; counted as they happen"
+        if is_live
+        else "Δ verify calls / observed time in which the engine was active; counted when a request finishes"
     )
     note = "" if value is not None else "none were counted: SGLang 0.5.15 and later count verify calls"
     return context.number(
-        value, "cycles/s", definition, ("spec.verify_calls",), n=grown or None, n_unit="cycles", note=note
+        value, "cycles/s", definition, (metric,), n=grown or None, n_unit="cycles", note=note
     )
 
 
@@ -121,6 +145,12 @@ def generated_tokens_per_second(context: Context) -> Number:
     if value is not None:
         definition = "Δ decoded tokens / observed time in which the engine was active; summed over ranks"
         return context.number(value, "tokens/s", definition, ("tokens.decoded",), n=grown, n_unit="tokens")
+    value, grown = measured.rate_per_second("tokens.emitted")
+    if value is not None:
+        definition = (
+            "Δ output tokens, the one from prefill included / observed time in which the engine was active"
+        )
+        return context.number(value, "tokens/s", definition, ("tokens.emitted",), n=grown, n_unit="tokens")
     value, n = measured.throughput_gauge()
     if value is not None:
         definition = (
@@ -191,7 +221,9 @@ def _dilution_note(context: Context) -> str:
     if context.measured.gauge_length[0] is None:
         return ""
     diluted = {
-        dilutes_with_prefill(data.launch.engine_version, data.launch.version_source)
+        False
+        if data.launch.engine == "vllm"
+        else dilutes_with_prefill(data.launch.engine_version, data.launch.version_source)
         for data in context.measured.launches
         if contributes(data, "spec.accept_length")
     }

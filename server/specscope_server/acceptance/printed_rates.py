@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from specscope_server.acceptance.counts import constant_draft_tokens
 from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula
 from specscope_server.acceptance.gather import LaunchData
-from specscope_server.acceptance.measure import constant_draft_tokens, decision_for
+from specscope_server.acceptance.measure import decision_for
 from specscope_server.acceptance.schemas import RateDefinition
 from specscope_server.acceptance.statistics import Floats
 from specscope_server.acceptance.windows import group_mean
+from specscope_server.kit.engines import engine_title
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
 from specscope_server.kit.versions import version_text
@@ -28,10 +30,16 @@ class Definition:
     """What one or more launches printed."""
 
     formula: str
+    engine: str
     engine_version: str
     """As it is shown."""
     reason: str
     launch_ids: list[int]
+
+    def same_as(self, other: Definition) -> bool:
+        """Tell whether the same was printed by the same engine."""
+        mine = (self.formula, self.engine, self.engine_version)
+        return mine == (other.formula, other.engine, other.engine_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,8 @@ def described(rates: PrintedRates, window: Window) -> list[RateDefinition]:
     return [
         RateDefinition.model_validate(
             {
-                "formula": definition.formula, "engine_version": definition.engine_version,
+                "formula": definition.formula, "engine": definition.engine,
+                "engine_version": definition.engine_version,
                 "reason": definition.reason, "launch_ids": definition.launch_ids,
                 "from": to_iso(first), "to": to_iso(end),
             }
@@ -93,13 +102,13 @@ def _definition(data: LaunchData) -> tuple[Definition, float]:
     version = version_text(launch.engine_version, launch.version_source) or "of unknown version"
     has_floor = decision.formula is Formula.WITH_BONUS and draft_tokens
     floor = 1 / draft_tokens if has_floor and draft_tokens else np.nan
-    return Definition(formula, version, decision.reason, [launch.id]), floor
+    return Definition(formula, engine_title(launch.engine), version, decision.reason, [launch.id]), floor
 
 
 def _place(definitions: list[Definition], wanted: Definition) -> int:
     """Return the place of an equal definition, whose launches grow by this one; else add it."""
     for place, known in enumerate(definitions):
-        if (known.formula, known.engine_version) == (wanted.formula, wanted.engine_version):
+        if known.same_as(wanted):
             known.launch_ids.extend(wanted.launch_ids)
             return place
     definitions.append(wanted)

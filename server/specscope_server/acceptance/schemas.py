@@ -10,6 +10,8 @@ from pydantic import BaseModel, Field
 class Evidence(StrEnum):
     """What a number was computed from, best first."""
 
+    DRAFT_COUNTERS = "draft_counters"
+    """Growth of cycles, proposed and accepted drafts as the engine counts them: exact, of every request."""
     REQUEST_HISTOGRAMS = "request_histograms"
     """Per-request counts of accepted drafts: exact, with request clusters."""
     COUNTERS = "counters"
@@ -73,7 +75,8 @@ class Counts(BaseModel):
 
     accepted_drafts: float | None
     accepted_drafts_kind: str = Field(
-        description="'reported' (Σ of requests) or 'derived' (tokens − requests − verify calls) or ''"
+        description="'counted' (by the engine, cycle by cycle), 'reported' (Σ of requests), 'derived' "
+        "(tokens − requests − verify calls) or ''"
     )
     proposed_drafts: float | None
     verify_calls: float | None
@@ -190,7 +193,8 @@ class LaunchMarker(BaseModel):
 class RateDefinition(BaseModel):
     """One definition that the engine's printed rate had in the window: formula and version."""
 
-    formula: str = Field(description="'τ/D', '(τ−1)/(D−1)' or 'undetermined'")
+    formula: str = Field(description="'τ/D', '(τ−1)/(D−1)', 'accepted / proposed' or 'undetermined'")
+    engine: str = Field(default="SGLang", description="Who printed it")
     engine_version: str = Field(description="As it is shown, e.g. '0.5.8 or later (from the metric names)'")
     reason: str = Field(description="Why this is the definition, or why it is undetermined")
     from_: str = Field(alias="from", serialization_alias="from", description="Start of its first point")

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import numbers
 from specscope_server.acceptance.context import Context
+from specscope_server.acceptance.counts import constant_draft_tokens
 from specscope_server.acceptance.doubts import (
     choice_notes,
     contradiction,
@@ -15,7 +16,7 @@ from specscope_server.acceptance.doubts import (
 )
 from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula, strict_equivalent
 from specscope_server.acceptance.gather import LaunchData, gather
-from specscope_server.acceptance.measure import Measured, constant_draft_tokens
+from specscope_server.acceptance.measure import Measured
 from specscope_server.acceptance.requests import histograms_agree, request_sums
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
@@ -40,6 +41,8 @@ from specscope_server.store.coverage_reader import read_coverage
 from specscope_server.store.lookup import choose_launches, has_successor, server_by_name
 
 EVIDENCE_NOTES = {
+    Evidence.DRAFT_COUNTERS: "Growth of cycles, proposed and accepted drafts, which the engine counts itself "
+    "as they happen: exact, of every request.",
     Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as "
     "clusters.",
     Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact "
@@ -54,6 +57,7 @@ DERIVED = (
     "never output, so this can be lower than Σ accepted: 40 tokens from 18 calls with 24 accepted drafts "
     "give 21. Requests still running are not in it yet."
 )
+COUNTED = "Accepted and proposed drafts are counted by the engine, cycle by cycle; nothing is derived."
 REPORTED = "Accepted and proposed drafts are sums of what each finished request reported."
 
 
@@ -179,6 +183,13 @@ def counts(measured: Measured) -> Counts:
             accepted_drafts=sums.accepted, accepted_drafts_kind="reported", proposed_drafts=sums.proposed,
             verify_calls=sums.cycles, generated_tokens=counted.tokens, finished_requests=float(sums.n),
             explanation=REPORTED, **common,
+        )  # fmt: skip
+    if measured.evidence is Evidence.DRAFT_COUNTERS and not contradiction(measured):
+        return Counts(
+            accepted_drafts=counted.accepted, accepted_drafts_kind="counted",
+            proposed_drafts=counted.proposed, verify_calls=counted.calls,
+            generated_tokens=counted.tokens, finished_requests=counted.requests,
+            explanation=COUNTED, **common,
         )  # fmt: skip
     derived = counted.accepted is not None and counted.accepted >= 0 and not contradiction(measured)
     bound = disturbance_note(measured)

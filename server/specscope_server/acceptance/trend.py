@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from sqlalchemy.orm import Session
 
-from specscope_server.acceptance.gather import LaunchData, gather
+from specscope_server.acceptance.counts import counts_drafts
+from specscope_server.acceptance.gather import CYCLES, LIVE, LaunchData, gather
 from specscope_server.acceptance.measure import REQUESTS_COVER, Measured
 from specscope_server.acceptance.printed_rates import PrintedRates, described, printed_rates
 from specscope_server.acceptance.requests import RequestBucket, request_buckets
@@ -25,6 +26,8 @@ from specscope_server.kit.timerange import Window
 from specscope_server.kit.versions import version_text
 from specscope_server.models import Launch
 from specscope_server.store.lookup import choose_launches, server_by_name
+
+GENERATED = ("tokens.generated", "tokens.emitted")
 
 
 def trend_of_window(
@@ -105,8 +108,9 @@ class _Columns:
         self.strict = mean([_gauge_strict(data) for data in launches])
         self.num_steps = mean([_setting(data, "spec.num_steps", data.launch.num_steps) for data in launches])
         self.draft_tokens = mean([_draft_tokens(data) for data in launches])
-        self.verify = group_sum(_counter(launches, "spec.verify_calls", size), parts)
-        self.generated = group_sum(_counter(launches, "tokens.generated", size), parts)
+        self.derived = group_sum(_derived_cycles(launches, size), parts)
+        self.verify = group_sum(_counter(launches, CYCLES, size), parts)
+        self.generated = group_sum(_counter(launches, GENERATED, size), parts)
         self.throughput = _throughput(launches, measured.window, parts)
         self.running = mean([data.running for data in launches])
         self.queued = mean([data.total("requests.queued") for data in launches])
@@ -153,16 +157,20 @@ def _best(
     columns: _Columns, index: int, requests: RequestBucket | None
 ) -> tuple[float | None, float | None, Evidence]:
     """Return (τ, strict acceptance, evidence) of one active bucket; impossible counts are passed over."""
+    calls, accepted, proposed = (
+        float(array[index]) for array in (columns.calls, columns.accepted, columns.proposed)
+    )
+    is_counted = calls > 0 and accepted >= 0 and not accepted > proposed
+    counted = (1 + accepted / calls, accepted / proposed if proposed > 0 else None) if is_counted else None
+    if counted is not None and not columns.derived[index] > 0:
+        return *counted, Evidence.DRAFT_COUNTERS
     if requests is not None and requests.cycles >= REQUESTS_COVER * float(
         np.nan_to_num(columns.calls[index])
     ):
         strict = requests.accepted / requests.proposed if requests.proposed else None
         return 1 + requests.accepted / requests.cycles, strict, Evidence.REQUEST_HISTOGRAMS
-    calls, accepted, proposed = (
-        float(array[index]) for array in (columns.calls, columns.accepted, columns.proposed)
-    )
-    if calls > 0 and accepted >= 0 and not accepted > proposed:
-        return 1 + accepted / calls, accepted / proposed if proposed > 0 else None, Evidence.COUNTERS
+    if counted is not None:
+        return *counted, Evidence.COUNTERS
     length = _known(columns.length, index)
     if length is None:
         return None, None, Evidence.NONE
@@ -185,15 +193,22 @@ def _setting(data: LaunchData, metric: str, launched: int | None) -> Floats:
     return np.where(active | idle, float(launched), np.nan)
 
 
-def _counter(launches: Sequence[LaunchData], metric: str, size: int) -> Floats:
-    return sum_over([data.counters[metric].value for data in launches if metric in data.counters], size)
+def _counter(launches: Sequence[LaunchData], metrics: tuple[str, ...], size: int) -> Floats:
+    """Return the growth over launches, of the first of ``metrics`` that each counts."""
+    found = [data.first_of(metrics) for data in launches]
+    return sum_over([counter.value for counter in found if counter is not None], size)
+
+
+def _derived_cycles(launches: Sequence[LaunchData], size: int) -> Floats:
+    """Return the cycles of those launches that do not count drafts themselves."""
+    return _counter([data for data in launches if not counts_drafts(data)], ("spec.verify_calls",), size)
 
 
 def _throughput(launches: Sequence[LaunchData], window: Window, parts: int) -> Floats:
     """Return tokens per second: live counter, else the engine's gauge."""
     tokens, seconds = [], []
     for data in launches:
-        decoded = data.counters.get("tokens.decoded")
+        decoded = data.first_of(LIVE)
         if decoded is None:
             rate = data.total("throughput.generated")
             tokens.append(rate)

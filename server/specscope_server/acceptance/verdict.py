@@ -23,6 +23,10 @@ AGREEMENT = 0.15
 """Gauges see windows at scrapes, counters finished requests: they may differ by this share of τ − 1 + 0.1."""
 
 NO_BASELINE = "Whether it pays is not known: there is no baseline (the same load without speculation)."
+VLLM_UNCOUNTED = (
+    "vLLM counted no drafts in this range: speculation is off in this launch, or its V0 engine runs, whose "
+    "counters count nothing. The Sources page says which."
+)
 DEAD_DRAFT = (
     "Check that the draft gets the hidden states it was trained on: the captured layers (aux layer ids), the "
     "target model it was trained for, and its vocabulary map."
@@ -148,6 +152,8 @@ def _without_length(context: Context, length: Number) -> Verdict:
     if data.is_plain:
         reason = "The server was launched without --speculative-algorithm."
         return Verdict(state="unknown", headline="Speculation is off", reasons=[reason])
+    if data.launch.engine == "vllm" and not context.measured.ends_idle:
+        return Verdict(state="unknown", headline="No drafts were counted", reasons=[VLLM_UNCOUNTED])
     if context.measured.ends_idle:
         return Verdict(
             state="idle", headline="Idle: no cycles in this range", reasons=["No request was decoded."]
