@@ -19,7 +19,7 @@ from specscope_collectors.clock import Clock, Monotonic
 from specscope_collectors.config import AskedBy, TargetError, parse_target
 from specscope_collectors.discoveries import Answer, Discover, Discovery, DiscoveryError, Listed
 from specscope_collectors.discovery_memory import Known, Memory, bounded_labels, unique
-from specscope_collectors.health import MAX_DETAIL
+from specscope_collectors.discovery_words import of_answer, of_error
 from specscope_collectors.observations import HealthState, SourceHealth, Target
 from specscope_collectors.own_health import REPORT_SECONDS, OwnHealth
 from specscope_collectors.plan import DiscoveryPlan, Watching
@@ -29,8 +29,7 @@ from specscope_collectors.watching import named_here
 T = TypeVar("T")
 
 MAX_NAME = 200
-SHOWN = 3
-"""Refused entries that are told in words."""
+MAX_URL = 500
 
 log = structlog.get_logger("specscope.collector")
 
@@ -114,36 +113,21 @@ class DiscoveryJob:
         self, error: DiscoveryError | None, answer: Answer | None, refused: Sequence[str], seconds: float
     ) -> SourceHealth:
         found = len(self._memory.known)
-        kept = (
-            f"{self._memory.absent} no longer listed, still watched for a while"
-            if self._memory.absent
-            else ""
+        said = (
+            of_error(error, found)
+            if error is not None
+            else of_answer(answer or Answer(()), refused, found, self._memory.absent)
         )
-        if error is not None:
-            state, remedy = error.state, error.remedy
-            words = [
-                str(error),
-                f"the last good list is kept: {found} servers" if found else "no servers known",
-            ]
-        else:
-            shown = "; ".join(refused[:SHOWN]) + (
-                f"; and {len(refused) - SHOWN} more" * (len(refused) > SHOWN)
-            )
-            state = (
-                HealthState.PARTIAL if refused or not found or (answer and answer.keeps) else HealthState.OK
-            )
-            words = [shown, answer.keeps if answer else "", kept, "" if found else "the list is empty"]
-            remedy = "list servers there" if not found else "correct the list there" if refused else ""
         return SourceHealth(
             source=self.name,
             time_ms=self._around.clock(),
-            state=state,
-            url=self._discovery.asked,
+            state=said.state,
+            url=self._discovery.asked[:MAX_URL],
             duration_seconds=max(seconds, 0.0),
             series=found,
             refused=len(refused),
-            detail="; ".join(filter(None, words))[:MAX_DETAIL],
-            remedy=remedy[:MAX_DETAIL],
+            detail=said.detail,
+            remedy=said.remedy,
         )
 
     async def _say(self, health: SourceHealth, now: float) -> None:

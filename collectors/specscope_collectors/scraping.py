@@ -130,7 +130,14 @@ class Scraping:
             detail=f"no longer listed by {watching.origin or 'who listed it'}"[:500],
             remedy="nothing to do if it was meant to go; else list it there again",
         )
-        sequence = self._sink.resume(collector_id).sequence + 1
+        resume = self._sink.resume(collector_id)  # if it comes back it goes on from there
         self._sink.apply(
-            Batch(collector_id=collector_id, sequence=sequence, target=target, observations=(health,))
+            Batch(
+                collector_id=collector_id,
+                sequence=resume.sequence + 1,
+                target=target,
+                launch_key=resume.launch_key,
+                observations=(health,),
+                checkpoint=resume.checkpoint,
+            )
         )

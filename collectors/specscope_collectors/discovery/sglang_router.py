@@ -91,7 +91,7 @@ class SglangRouter:
             if answer.status != 404:
                 break
         if not answer.ok:
-            raise DiscoveryError(answer.detail, state=answer.state, remedy=_remedy(answer))
+            raise _error(answer, self.asked)
         return self._read(answer)
 
     async def close(self) -> None:
@@ -161,12 +161,16 @@ def _shown(url: str) -> str:
     return url.rpartition("@")[2][:80] if "@" in url else url[:80]
 
 
-def _remedy(answer: Fetched) -> str:
-    if answer.state is HealthState.UNAUTHORIZED:
-        return "give the router's key: router_api_key_env or router_api_key_file"
-    if answer.status == 404:
-        return "name the base URL of an SGLang router"
-    return answer.remedy
+def _error(answer: Fetched, asked: str) -> DiscoveryError:
+    remedy, words, state = answer.remedy, answer.detail, answer.state
+    if state is HealthState.UNAUTHORIZED:
+        remedy = "give the router's key: router_api_key_env or router_api_key_file"
+    elif state is HealthState.UNREACHABLE:
+        remedy = "check that the router runs, and its host and port"
+    elif answer.status == 404:
+        state, remedy = HealthState.NOT_THIS_ENGINE, "name the base URL of an SGLang router"
+        words = f"{asked} lists no workers (HTTP 404 for {' and '.join(PATHS)})"
+    return DiscoveryError(words, state=state, remedy=remedy)
 
 
 def build(config: Config, context: DiscoveryContext) -> SglangRouter:
