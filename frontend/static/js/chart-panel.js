@@ -1,7 +1,7 @@
 // <chart-panel name="accept-length">: fetches a figure and draws it; header and links are rendered by the server.
 
 import { FetchError, get } from "./fetching.js";
-import { describeFigure, isEmptyFigure, panelLayout } from "./figure-layout.js";
+import { describeFigure, isEmptyFigure, legendRows, panelLayout } from "./figure-layout.js";
 import { pointsForWidth } from "./pacing.js";
 import { loadPlotly } from "./plotly-loader.js";
 import { setState, shownState } from "./state.js";
@@ -57,7 +57,10 @@ class ChartPanel extends HTMLElement {
     if (definition && definition.textContent !== meta.definition) definition.textContent = meta.definition;
     this.area.querySelector(".chart-plot") ?? this.#makePlot();
     const plot = this.area.querySelector(".chart-plot");
-    await plotly.react(plot, figure.data, panelLayout(figure.layout, { width: this.area.clientWidth, height: this.area.clientHeight }), CONFIG);
+    const names = figure.data.filter((trace) => trace.showlegend !== false).map((trace) => trace.name ?? "");
+    const width = this.area.clientWidth;
+    this.area.classList.toggle("tall", figure.layout.showlegend !== false && legendRows(names, width) > 2);
+    await plotly.react(plot, figure.data, panelLayout(figure.layout, { width, height: this.area.clientHeight, names }), CONFIG);
     if (!plot.dataset.wired) this.#wire(plot);
     const { xaxis } = figure.layout;
     this.#range = xaxis.type === "date" ? xaxis.range.map(parsePlotlyTime) : null;

@@ -5,16 +5,17 @@ import { parsePlotlyTime } from "./time-range.js";
 const NARROW = 480; // there the legend takes two lines
 const MARGIN = { l: 44, r: 12, t: 22 };
 const CHARACTER_PIXELS = 7.2; // of a marker's label, mostly capitals and digits
+const ENTRY_CHARACTER_PIXELS = 6.2; // of a legend's entry
 const LABEL_GAP = 6;
 
 /** Return the layout for a panel: its title and unit stand in the page (where they wrap), not in the drawing. */
-export function panelLayout(layout, { width, height }) {
+export function panelLayout(layout, { width, height, names = [] }) {
   const { title, ...rest } = layout;
   const yaxis = { ...rest.yaxis };
   delete yaxis.title;
   const xaxis = { ...rest.xaxis, nticks: Math.max(3, Math.min(8, Math.floor(width / 80))) };
   const annotations = fitMarkers(rest.annotations ?? [], xaxis.range ?? [], width - MARGIN.l - MARGIN.r);
-  const below = rest.showlegend === false ? 44 : width < NARROW ? 92 : 66;
+  const below = rest.showlegend === false ? 44 : Math.max(width < NARROW ? 92 : 66, 28 + titleHeight(xaxis) + 19 * legendRows(names, width));
   return { ...rest, annotations, xaxis, yaxis, height, margin: { ...MARGIN, ...(hasScale(rest) ? { r: 52 } : {}), b: below } };
 }
 
@@ -35,6 +36,17 @@ export function fitMarkers(annotations, range, plotWidth) {
 function shorterLabels(label) {
   const [settings] = label.split(" · ");
   return [label, settings, ...(settings.match(/^K=\d+/) ?? [])];
+}
+
+/** Rows that plotly needs for a legend: columns as wide as its longest entry. */
+export function legendRows(names, width) {
+  const longest = Math.max(0, ...names.map((name) => name.length));
+  const columns = Math.max(1, Math.floor((width - MARGIN.l) / (46 + ENTRY_CHARACTER_PIXELS * longest)));
+  return Math.ceil(names.length / columns);
+}
+
+function titleHeight(axis) {
+  return axis.title?.text ? 18 : 0;
 }
 
 /** True for a heat map: beside it stands the scale of its colours. */

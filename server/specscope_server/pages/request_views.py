@@ -106,10 +106,10 @@ def cards_of(summary: RequestSummary) -> list[NumberCard]:
 
 def _card(
     key: str, name: str, text: str, unit: str = "", *, facts: Sequence[str] = (),
-    why: Sequence[tuple[str, str]], is_few: bool = False,
+    why: Sequence[tuple[str, str]], is_few: bool = False, missing: str = "no data",
 ) -> NumberCard:  # fmt: skip
     is_missing = text == MISSING
-    words = "no data" if is_missing else "too few to say" if is_few else ""
+    words = missing if is_missing else "too few to say" if is_few else ""
     return NumberCard(
         key=key, name=name, text=text, unit="" if is_missing else unit,
         state_kind="unknown" if words else "ok", state_words=words, is_grey=bool(words),
@@ -172,7 +172,14 @@ def _apart(summary: RequestSummary) -> NumberCard:
     found = summary.outliers
     facts = [f"of {count_text(found.judged)} judged", f"{count_text(found.not_judged)} not judged"]
     text = f"{found.low:,} / {found.high:,}" if found.judged else MISSING
-    return _card("apart", "Stand apart, low / high", text, facts=facts, why=[("Rule", found.rule)])
+    return _card(
+        "apart",
+        "Stand apart, low / high",
+        text,
+        facts=facts,
+        why=[("Rule", found.rule)],
+        missing="none judged",
+    )
 
 
 def interval_text(part: Part) -> str:

@@ -82,7 +82,7 @@ def lengths_figure(data: LengthData, theme: Theme) -> Figure:
         ("stand apart, high", high, theme.draft, "/"),
     ]
     traces = [_bars(name, lengths[chosen], depth, color, pattern) for name, chosen, color, pattern in groups]
-    _add_means(layout, lengths, population, theme)
+    _add_means(layout, population, theme)
     words = replace(LENGTHS, definition=" ".join(filter(None, [LENGTHS.definition, _means(population)])))
     return _finish({"data": traces, "layout": layout}, theme, words, "accept length", data.is_demo)
 
@@ -103,16 +103,17 @@ def _two_means(population: Population) -> tuple[float, float] | None:
     return 1 + float(population.accepted.sum() / population.cycles.sum()), float(population.lengths.mean())
 
 
-def _add_means(layout: dict[str, Any], lengths: Floats, population: Population, theme: Theme) -> None:
-    means = _two_means(population)
-    for value, name, dash in zip(means or (), ("pooled", "mean"), ("solid", "dot"), strict=False):
+def _add_means(layout: dict[str, Any], population: Population, theme: Theme) -> None:
+    means = _two_means(population) or ()
+    for value, name, dash in zip(means, ("pooled", "mean"), ("solid", "dot"), strict=False):
+        is_left = value < max(means) or (means[0] == means[1] and name == "pooled")
         layout["shapes"].append({
             "type": "line", "xref": "x", "yref": "paper", "x0": value, "x1": value, "y0": 0, "y1": 1,
             "line": {"color": theme.ink, "width": 1.5, "dash": dash},
         })  # fmt: skip
         layout["annotations"].append({
             "xref": "x", "yref": "paper", "x": value, "y": 1, "yanchor": "bottom", "showarrow": False,
-            "xanchor": "right" if (name == "pooled") == (value <= sum(means or ()) / 2) else "left",
+            "xanchor": "right" if is_left else "left",
             "text": f" {name} {value:.2f} ", "font": {"size": 11, "color": theme.ink_soft},
         })  # fmt: skip
 

@@ -24,7 +24,7 @@ from specscope_server.requests.summary_schemas import Outlier, Outliers, Request
 
 MAX_OUTLIERS = 20
 """Outliers listed on each side."""
-SMALL_GAP = 0.005
+SMALL_GAP = 0.02
 
 
 def read_summary(session: Session, server: str, scope: Scope, window: Window) -> RequestSummary:

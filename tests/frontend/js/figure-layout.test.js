@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { describeFigure, fitMarkers, isEmptyFigure, panelLayout, values } from "../../../frontend/static/js/figure-layout.js";
+import { describeFigure, fitMarkers, isEmptyFigure, legendRows, panelLayout, values } from "../../../frontend/static/js/figure-layout.js";
 
 const packed = (numbers) => ({ dtype: "f8", bdata: Buffer.from(new Float64Array(numbers).buffer).toString("base64") });
 
@@ -42,4 +42,22 @@ test("a marker shows as much of its label as there is room for before the next o
   assert.deepEqual(shown(1800), ["K=5 D=6", "demo", "K=5 D=6 · 0.5.8", "K=5 D=6"]);
   assert.deepEqual(shown(4000), Array(4).fill("K=5 D=6 · 0.5.8").with(1, "demo"));
   assert.deepEqual(fitMarkers(notes, range, 800).map((each) => each.xanchor), ["center", undefined, "left", "center"]);
+});
+
+test("a legend takes as many rows as its longest entry allows, and the plot leaves them room", () => {
+  const names = Array(8).fill("conditional αₖ, launch 14 (K = 1)");
+  assert.deepEqual([legendRows([], 600), legendRows(["a"], 600), legendRows(names, 600), legendRows(names, 300)], [0, 1, 4, 8]);
+  const layout = { xaxis: { title: { text: "x" } }, yaxis: {} };
+  const shown = panelLayout(layout, { width: 600, height: 320, names });
+  assert.equal(shown.margin.b, 28 + 18 + 4 * 19);
+});
+
+test("a heat map is measured by its colours and leaves room for their scale", () => {
+  const data = [{ name: "few", y: [1], z: packed([NaN]) }, { name: "survival", y: [1], z: packed([0.5, NaN]) }];
+  assert.equal(isEmptyFigure(data), false);
+  assert.equal(isEmptyFigure(data.slice(0, 1)), true);
+  assert.match(describeFigure("Heat", data), /few: no data; survival: newest 0.5/);
+  const layout = { meta: { y: "position" }, showlegend: false, xaxis: {}, yaxis: {} };
+  const shown = panelLayout(layout, { width: 600, height: 260 });
+  assert.deepEqual([shown.margin.r, shown.margin.b], [52, 44]);
 });
