@@ -34,7 +34,9 @@ class MemorySink:
         mine = [batch for batch in self.batches if batch.collector_id == collector_id]
         if not mine:
             return Resume()
-        checkpoint = next((batch.checkpoint for batch in reversed(mine) if batch.checkpoint is not None), None)
+        checkpoint = next(
+            (batch.checkpoint for batch in reversed(mine) if batch.checkpoint is not None), None
+        )
         return Resume(sequence=mine[-1].sequence, checkpoint=checkpoint)
 
     def apply(self, batch: Batch) -> bool:
@@ -124,8 +126,9 @@ class Follower:
         asyncio.run(self.job.close())
         self._pool.shutdown()
 
-    def _made(self) -> Job:
-        context = JobContext(
+    def context(self) -> JobContext:
+        """Return what a job is given."""
+        return JobContext(
             sink=self.sink,
             options=CollectorOptions(),
             clock=lambda: self.now_ms,
@@ -133,5 +136,7 @@ class Follower:
             pool=self._pool,
             board=self.board,
         )
-        (job,) = build(self._config, context)
+
+    def _made(self) -> Job:
+        (job,) = build(self._config, self.context())
         return job

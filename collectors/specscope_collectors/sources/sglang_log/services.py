@@ -14,11 +14,9 @@ MAX_SERVICES = 50
 MAX_HALF_BYTES = 65_536
 _COLOUR = rb"(?:\x1b\[[0-9;]*m)*"
 _NAME = rb"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}?"
-_PRINTS = re.compile(
-    rb"^" + _COLOUR + rb"(" + _NAME + rb") *" + _COLOUR + rb"\| " + _COLOUR + rb".*(?:Decode|Prefill) batch",
-    re.MULTILINE,
-)
-_LINE = re.compile(rb"^" + _COLOUR + rb"(" + _NAME + rb") *" + _COLOUR + rb"\| ")
+_PREFIX = rb"^" + _COLOUR + rb"(" + _NAME + rb") *" + _COLOUR + rb"\|" + _COLOUR + rb" "
+_PRINTS = re.compile(_PREFIX + rb".*(?:Decode|Prefill) batch", re.MULTILINE)
+_LINE = re.compile(_PREFIX)
 
 
 class SeveralServicesError(ValueError):
@@ -27,7 +25,7 @@ class SeveralServicesError(ValueError):
 
 def printing_services(data: bytes) -> set[str]:
     """Return the services that print status lines; empty for a log that is of no Compose project."""
-    if b"| " not in data:
+    if b"|" not in data:
         return set()
     return {match[1].decode(errors="replace") for match in _PRINTS.finditer(data)}
 
@@ -85,7 +83,7 @@ class ServiceLog(Unpacked):
         return self._kept[:size]
 
     def _check(self, data: bytes) -> None:
-        whole, end, half = (self._half + data if b"| " in data else data).rpartition(b"\n")
+        whole, end, half = (self._half + data if b"|" in data else data).rpartition(b"\n")
         self._half = half[-MAX_HALF_BYTES:] if len(half) <= MAX_HALF_BYTES else b"x"
         self._seen |= printing_services(whole + end)
         check_one(self._seen, OPTION)
