@@ -13,6 +13,7 @@ from specscope_collectors.clock import system_clock
 from specscope_collectors.compose import Named, named
 from specscope_collectors.discoveries import DiscoveryContext, DiscoveryError
 from specscope_collectors.discovery_job import read_listed
+from specscope_collectors.discovery_words import servers
 from specscope_collectors.job import JobContext
 from specscope_collectors.job_loop import close_job
 from specscope_collectors.job_set import Made, make
@@ -108,7 +109,7 @@ def _context(plan: CollectPlan, pool: ThreadPoolExecutor) -> JobContext:
 
 def preview_lines(seen: Preview) -> Iterator[str]:
     """Return what would be collected, in words, line by line."""
-    yield f"{len(seen.targets)} server{'s' * (len(seen.targets) != 1)}"
+    yield servers(len(seen.targets))
     for watching in sorted(seen.targets, key=lambda one: one.target.name):
         labels = "".join(f" {name}={value}" for name, value in sorted(watching.labels.items()))
         key = ", with a key" if watching.options.api_key else ""
@@ -117,6 +118,5 @@ def preview_lines(seen: Preview) -> Iterator[str]:
     yield f"{len(seen.jobs)} job{'s' * (len(seen.jobs) != 1)}"
     yield from (f"  {name}" for name in sorted(seen.jobs))
     for look in seen.looks:
-        found = f"{len(look.found)} server{'s' * (len(look.found) != 1)}"
-        yield f"{look.name}: {look.error or found}"
+        yield f"{look.name}: {look.error or servers(len(look.found))}"
         yield from (f"  refused: {words}" for words in look.refused)

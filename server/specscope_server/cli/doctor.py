@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from specscope_collectors.discovery_words import servers
 from specscope_collectors.doctor import Diagnosis, Finding, Grade, examine_each
 from specscope_collectors.finding import lacking, ok
 from specscope_collectors.preview import Look, preview
@@ -101,7 +102,7 @@ def diagnosis_of(look: Look) -> Diagnosis:
     if look.error:
         findings.append(Finding(grade=Grade.BAD, subject="list", words=look.error))
     elif look.found:
-        findings.insert(0, ok("list", f"{len(look.found)} servers"))
+        findings.insert(0, ok("list", servers(len(look.found))))
     else:
         findings.append(lacking("list", "empty", "list servers there"))
     status = 2 if look.error else int(any(finding.grade is not Grade.OK for finding in findings))
