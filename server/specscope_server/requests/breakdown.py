@@ -44,7 +44,7 @@ def part_of(population: Population, chosen: Slice) -> Part:
         name=chosen.name, kind=chosen.kind, low=chosen.low, high=chosen.high, requests=len(rows),
         cycles=int(cycles.sum()), accepted_drafts=int(accepted.sum()), accept_length=length.value or 1.0,
         accept_length_low=None if length.low is None else max(length.low, 1.0),
-        accept_length_high=length.high,
+        accept_length_high=_capped(length.high, _depths(rows)),
         request_mean_accept_length=float(population.lengths[chosen.places].mean()),
         draft_acceptance=_strict(rows), depths=_depths(rows), positions=positions_of(rows),
         is_few=bool(cycles.sum() < MIN_CYCLES),
@@ -56,6 +56,12 @@ def _strict(rows: Sequence[Row]) -> float | None:
     if not rows or None in proposed or not sum(filter(None, proposed)):
         return None
     return sum(row.accepted for row in rows) / sum(filter(None, proposed))
+
+
+def _capped(high: float | None, depths: Sequence[int | None]) -> float | None:
+    """Return the bound, no higher than K + 1: no cycle emits more."""
+    known = [depth for depth in depths if depth is not None]
+    return high if high is None or len(known) < len(depths) else min(high, max(known) + 1.0)
 
 
 def _depths(rows: Sequence[Row]) -> list[int | None]:
