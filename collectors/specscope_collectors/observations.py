@@ -115,7 +115,8 @@ class Launch(Record, frozen=True, kw_only=True, tag="launch"):
     """``sglang``, …"""
     engine_version: str | None = None
     version_source: str | None = None
-    """``server_info``, or ``metric_names``: then ``engine_version`` is the oldest with that metric set."""
+    """``server_info``; ``metric_names``: then ``engine_version`` is the oldest with that metric set; or
+    ``log_lines``: then it is a range in words, e.g. ``0.5.3–0.5.14``, and may come later than the launch."""
     reason: str = "first seen"
     """Why this is a launch of its own, in words: ``first seen``, ``restarted``, …"""
     model: str | None = None

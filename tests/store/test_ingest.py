@@ -111,6 +111,23 @@ def test_a_launch_sent_again_keeps_its_first_words(store_engine: Engine, writer:
     assert rows(store_engine, "launch", "reason", "first_seen_ms") == [("first seen", T0)]
 
 
+def test_a_version_that_becomes_known_later_is_kept(store_engine: Engine, writer: IngestWriter) -> None:
+    unknown = launch(engine_version=None, version_source=None)
+    steps = (
+        (unknown, (None, None)),
+        (
+            launch(engine_version="0.5.9 or later", version_source="log_lines"),
+            ("0.5.9 or later", "log_lines"),
+        ),
+        (launch(engine_version="0.5.9–0.5.22", version_source="log_lines"), ("0.5.9–0.5.22", "log_lines")),
+        (unknown, ("0.5.9–0.5.22", "log_lines")),
+        (launch(engine_version="0.5.8", version_source="metric_names"), ("0.5.9–0.5.22", "log_lines")),
+    )
+    for sequence, (record, expected) in enumerate(steps, start=1):
+        writer.apply(batch(record, sequence=sequence))
+        assert rows(store_engine, "launch", "engine_version", "version_source") == [expected]
+
+
 def test_scrape_metrics_belong_to_the_server_and_need_no_launch(
     store_engine: Engine, writer: IngestWriter
 ) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, select
 
 from specscope_collectors.observations import Event, Launch, Level, Observation, SpeculativeConfig
 from specscope_collectors.sources.sglang_log.witness import compatible, left_to_say
+from specscope_server.kit.versions import LOG_LINES
 from specscope_server.models import Event as EventRow
 from specscope_server.models import Launch as LaunchRow
 from specscope_server.models import SampleMinute, Series, Server
@@ -147,6 +148,7 @@ def _scraped(connection: Connection, server: str) -> list[Scraped]:
         select(LaunchRow)
         .join(Server, Server.id == LaunchRow.server_id)
         .where(Server.name == server, LaunchRow.version_source.is_not(None))
+        .where(LaunchRow.version_source != LOG_LINES)
         .order_by(LaunchRow.first_seen_ms)
     )
     columns = LaunchRow.__table__.columns

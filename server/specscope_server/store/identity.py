@@ -45,10 +45,12 @@ def upsert_server(connection: Connection, target: Target, now_ms: int) -> int:
 
 
 def upsert_launch(connection: Connection, server_id: int, record: LaunchRecord) -> int:
-    """Return the launch's id. Sending a launch again changes nothing but when it was first seen."""
+    """Return the launch's id. Sending a launch again changes nothing but when it was first seen, and the
+    version where nobody knew it, or the same witness has come to know it better.
+    """
     where = (Launch.server_id == server_id) & (Launch.key == record.key)
     row = connection.execute(
-        select(Launch.id, Launch.engine, Launch.first_seen_ms).where(where)
+        select(Launch.id, Launch.engine, Launch.version_source, Launch.first_seen_ms).where(where)
     ).one_or_none()
     if row is None:
         values = {"server_id": server_id, "first_seen_ms": record.time_ms, "last_seen_ms": record.time_ms}
@@ -57,6 +59,8 @@ def upsert_launch(connection: Connection, server_id: int, record: LaunchRecord) 
     changes: dict[str, Any] = {"first_seen_ms": min(row.first_seen_ms, record.time_ms)}
     if row.engine == UNKNOWN_ENGINE:
         changes |= _launch_values(record)
+    elif record.engine_version and row.version_source in (None, record.version_source):
+        changes |= {"engine_version": record.engine_version, "version_source": record.version_source}
     connection.execute(update(Launch).where(Launch.id == row.id).values(changes))
     return int(row.id)
 

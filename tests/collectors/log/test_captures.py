@@ -22,7 +22,17 @@ DEFINITIONS = {
     "0.4.6.post5": (NONE, None), "0.5.2": (NONE, None), "0.5.8": (WITH_BONUS, 4), "0.5.15": (STRICT, 4),
     "0.5.23": (STRICT, 4),
 }  # fmt: skip
-FORMS = dict(zip(VERSIONS, ("0.4.6", "0.5.2", "0.5.8", "0.5.15 or later", "0.5.15 or later"), strict=True))
+FORMS = {
+    "0.4.6.post5": {"0.4.6": 4}, "0.5.2": {"0.5.2": 4}, "0.5.8": {"0.5.8": 5},
+    "0.5.15": {"0.5.15 or later": 6}, "0.5.23": {"0.5.15 or later": 5, "0.5.23 or later": 1},
+}  # fmt: skip
+RANGES = dict(
+    zip(
+        VERSIONS,
+        ("0.5.1 or earlier", "0.4.7–0.5.7", "0.5.3–0.5.14", "0.5.9 or later", "0.5.16 or later"),
+        strict=True,
+    )
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -37,7 +47,13 @@ def test_generated_lines_of_each_version(version: str) -> None:
     assert set(found.values("kv.usage")) == {0.31}
     assert len(found.values("requests.queued", dp_rank="0")) == 2
     assert not found.summary.refused
-    assert found.summary.forms == {FORMS[version]: lines}
+    assert found.summary.forms == FORMS[version]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_lines_bound_the_version(version: str) -> None:
+    (launch,) = captured(f"log-{version}.txt").launches
+    assert (launch.engine_version, launch.version_source) == (RANGES[version], "log_lines")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -102,7 +118,7 @@ def test_the_end_of_a_log_without_a_configuration() -> None:
     assert found.values("spec.accept_length") == lengths
     assert found.values("spec.engine_accept_rate")[8:10] == [0.0, 0.0]  # nothing accepted: a value, not a gap
     (launch,) = found.launches
-    assert (launch.engine_version, launch.config) == (None, {})
+    assert (launch.engine_version, launch.config) == ("0.5.9 or later", {})
     assert not found.summary.refused
     (event,) = found.events("rate_definition")
     assert event.detail["definition"] == STRICT

@@ -8,6 +8,7 @@ import pytest
 from tests.collectors.log.reading import BODY, LINE, ms, read
 
 from specscope_collectors.observations import Event
+from specscope_collectors.sources.sglang_log import blocks, reading
 from specscope_collectors.sources.sglang_log.rate_definition import STRICT, WITH_BONUS
 from specscope_collectors.sources.sglang_log.server_args import read_dump
 
@@ -47,6 +48,28 @@ def test_both_forms_of_the_dump_are_a_launch_without_secrets(dump: str) -> None:
     assert launch.config["api_key"] == "[redacted]"
     assert "sk-very-secret" not in repr(found.observations)
     assert {level.labels["model_name"] for level in found.levels} == {"llama"}
+
+
+def test_the_dump_and_the_lines_bound_the_version_together() -> None:
+    both = BODY + ", "
+    assert [launch.engine_version for launch in read(at(1, REPR)).launches] == ["0.5.22 or earlier"]
+    assert [launch.engine_version for launch in read(at(1, DICT) + at(2, BODY)).launches] == [
+        "0.5.16 or later"
+    ]
+    found = read(at(1, REPR) + at(2, BODY) + at(30, REPR) + at(40, both))
+    assert [launch.engine_version for launch in found.launches] == ["0.5.9–0.5.22", "0.5.3–0.5.14"]
+    contradictory = read(at(1, BODY.replace("Decode batch,", "Decode batch.")) + at(2, BODY))
+    assert [(launch.engine_version, launch.version_source) for launch in contradictory.launches] == [
+        (None, None)
+    ]
+
+
+def test_a_version_that_becomes_known_later_is_told_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 600)
+    monkeypatch.setattr(reading, "PORTION_LEVELS", 0)
+    found = read(at(1, REPR) + at(2, BODY))
+    assert [launch.engine_version for launch in found.launches] == ["0.5.22 or earlier", "0.5.9–0.5.22"]
+    assert len({launch.key for launch in found.launches}) == 1
 
 
 def test_values_of_the_dump_are_literals_or_stay_text() -> None:

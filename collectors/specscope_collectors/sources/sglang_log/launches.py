@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from specscope_collectors.observations import Event, Launch
 from specscope_collectors.redaction import redact_text
 from specscope_collectors.sources.sglang_info import ServerInfo, to_launch
 from specscope_collectors.sources.sglang_log.levels import Expected
+from specscope_collectors.sources.sglang_log.versions import SOURCE, version_range
 
 _MAX_NAMED = 4
 
@@ -27,6 +28,8 @@ class Launches:
     current: Launch | None = None
     is_ready: bool = False
     has_lines: bool = False
+    forms: set[str] = field(default_factory=set)
+    """Of its dump and Decode lines: they bound its version."""
 
     @property
     def expected(self) -> Expected:
@@ -41,13 +44,13 @@ class Launches:
         name = self.current and (self.current.served_model_name or self.current.model)
         return {"model_name": name} if name else {}
 
-    def by_dump(self, config: dict[str, Any], time_ms: int) -> Launch | None:
+    def by_dump(self, config: dict[str, Any], form: str, time_ms: int) -> Launch | None:
         """Begin the launch that a dump tells of; None when it is the one in force (a line written twice)."""
         key = digest(["sglang_log", self.server, config, time_ms])[:32]
         if self.current is not None and self.current.key == key:
             return None
         info = ServerInfo(version=None, config=config, states=(), variables={}, is_demo=False)
-        return self._begin(to_launch(info, key=key, time_ms=time_ms))
+        return self._begin(to_launch(info, key=key, time_ms=time_ms), form)
 
     def by_ready(self, time_ms: int) -> Launch | None:
         """Note that the server is up: a restart, if it was up already or has measured before."""
@@ -69,10 +72,29 @@ class Launches:
         self.has_lines = True
         return begun
 
-    def _begin(self, launch: Launch) -> Launch:
+    def written_as(self, form: str) -> Launch | None:
+        """Learn of the version from the form of a line; return the launch if that says more of it."""
+        if not form or form in self.forms or self.current is None:
+            return None
+        self.forms.add(form)
+        known = _versioned(self.current, self.forms)
+        if known == self.current:
+            return None
+        self.current = known
+        return known
+
+    def _begin(self, launch: Launch, *forms: str) -> Launch:
         before, self.is_ready, self.has_lines = self.current, False, False
-        self.current = msgspec.structs.replace(launch, reason=_reason(before, launch))
+        self.forms = set(forms)
+        self.current = _versioned(msgspec.structs.replace(launch, reason=_reason(before, launch)), self.forms)
         return self.current
+
+
+def _versioned(launch: Launch, forms: set[str]) -> Launch:
+    version = version_range(forms)
+    return msgspec.structs.replace(
+        launch, engine_version=version, version_source=None if version is None else SOURCE
+    )
 
 
 def _reason(before: Launch | None, launch: Launch) -> str:

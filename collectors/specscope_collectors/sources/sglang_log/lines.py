@@ -12,6 +12,8 @@ from specscope_collectors.sources.sglang_log.segments import Segment, is_quoted
 from specscope_collectors.sources.sglang_log.stamps import Clockface
 
 QUOTED, NOTHING_WHOLE = "quoted inside another message", "nothing of the line is whole"
+_NEWEST = (", cap len: ", ", block accept len: ", ", #host-receive-req: ", ", fwd+idle occupancy: ")
+"""Fields that 0.5.15 does not write."""
 MAX_RANKS = 10_000
 """Whose last times are remembered."""
 
@@ -78,4 +80,6 @@ def form_of(segment: Segment) -> str:
     has_comma_at_end = segment.body.rstrip().endswith(",")
     if "." in segment.head:
         return "0.5.2" if has_comma_at_end else "0.4.6"
-    return "0.5.8" if has_comma_at_end else "0.5.15 or later"
+    if has_comma_at_end:
+        return "0.5.8"
+    return "0.5.23 or later" if any(mark in segment.body for mark in _NEWEST) else "0.5.15 or later"

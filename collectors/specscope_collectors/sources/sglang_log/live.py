@@ -31,6 +31,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     launch: Launch | None = None
     is_ready: bool = False
     has_lines: bool = False
+    forms: list[str] = []
+    """Of the launch's dump and lines."""
     last_ms: int | None = None
     """Of the newest stamp."""
     day: str | None = None
@@ -135,6 +137,7 @@ class LiveReader(LogReader):
             launch=launch,
             is_ready=self._launches.is_ready,
             has_lines=self._launches.has_lines,
+            forms=sorted(self._launches.forms),
             last_ms=clock.last_ms,
             day=clock.date.isoformat() if clock.date else None,
             year=clock.year,
@@ -161,6 +164,7 @@ class LiveReader(LogReader):
             return
         launches = self._launches
         launches.current, launches.is_ready, launches.has_lines = launch, memory.is_ready, memory.has_lines
+        launches.forms = set(memory.forms)
         self._leaders.best.update(((launch.key, dp), (pp, tp)) for dp, pp, tp in memory.leaders)
         self._accounts.begin(launch)
         self._pending.launch_key = launch.key

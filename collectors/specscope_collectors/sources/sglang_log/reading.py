@@ -196,6 +196,8 @@ class LogReader:
 
     def _add_run(self, run: Run) -> None:
         self._clock.last_ms = int(run.times_ms[-1])
+        for part in run.parts:
+            self._learn(self._launches.written_as(part.form.written_as))
         times_ms = run.told_apart(self._status.last_ms).tolist()
         launch = self._launches.current
         assert launch is not None
@@ -225,6 +227,7 @@ class LogReader:
 
     def _add(self, status: Status) -> None:
         self._begin(self._launches.by_line(status.time_ms))
+        self._learn(self._launches.written_as(status.form))
         launch = self._launches.current
         assert launch is not None
         self._leaders.note(launch.key, status.rank)
@@ -244,7 +247,7 @@ class LogReader:
         if dump.is_cut:
             self.summary.refused["server_args cut off: the rest is missing"] += 1
         before = self._launches.current
-        self._begin(self._launches.by_dump(dump.config, time_ms), before)
+        self._begin(self._launches.by_dump(dump.config, dump.form, time_ms), before)
 
     def _signal(self, line: str, data: bytes, start: int) -> None:
         encoded = line.encode()
@@ -272,6 +275,17 @@ class LogReader:
         self._pending.records += [launch, *self._counted([begin_event(before, launch)])]
         self._accounts.begin(launch)
         self._labels.clear()
+
+    def _learn(self, launch: Launch | None) -> None:
+        """Say more of the launch in force: in its record if that is still here, else once more."""
+        if launch is not None:
+            records = self._pending.records
+            self._pending.records = [
+                launch if isinstance(record, Launch) and record.key == launch.key else record
+                for record in records
+            ]
+            if launch not in self._pending.records:
+                self._pending.records.append(launch)
 
     def _time(self, prefix: str, data: bytes, start: int) -> int | None:
         """Return the time of a line, else of the nearest line before it that has a stamp."""

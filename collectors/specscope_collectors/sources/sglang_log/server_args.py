@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specscope_collectors.redaction import redact
+from specscope_collectors.sources.sglang_log.versions import DICT_DUMP, REPR_DUMP
 
 _START = re.compile(r"server_args=(?:ServerArgs\(|(?P<dict>\{))")
 _NAME = re.compile(r"\s*(?:'(?P<key>[^'\\]{1,200})'|(?P<name>[A-Za-z_]\w{0,199}))\s*(?P<mark>[=:])")
@@ -25,6 +26,8 @@ class Dump:
     """Arguments of one start, without secrets."""
 
     config: dict[str, Any]
+    form: str
+    """How it is written, see `versions.BOUNDS`."""
     is_cut: bool
     """The line ends before the dump does; what was whole is here."""
 
@@ -48,7 +51,8 @@ def read_dump(line: str) -> Dump | None:
         name = _NAME.match(text)
         if name and is_whole and len(raw) < MAX_FIELDS:
             raw[name["key"] or name["name"]] = _value(text[name.end() :].strip())
-    return Dump(redact(raw), is_cut) if "model_path" in raw else None
+    form = DICT_DUMP if match["dict"] else REPR_DUMP
+    return Dump(redact(raw), form, is_cut) if "model_path" in raw else None
 
 
 def _fields(line: str, start: int, closing: str) -> Iterator[tuple[str, bool, bool]]:
