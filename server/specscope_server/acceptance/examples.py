@@ -109,6 +109,7 @@ TREND: dict[str, Any] = {
     "rate_definitions": [
         {
             "formula": "(τ−1)/(D−1)",
+            "engine": "SGLang",
             "engine_version": "0.5.15",
             "reason": "SGLang 0.5.15 prints (τ−1)/(D−1), and its own numbers agree",
             "from": "2026-03-01T11:00:00.000Z",

@@ -190,7 +190,7 @@ def gather(
     found = find_series(session, metrics=metrics, launch_ids=ids) if ids else []
     if rank is not None:
         found = [ref for ref in found if _is_of_rank(ref, rank)]
-    chosen = {launch.id: _of_target(launch, found) for launch in launches}
+    chosen = {launch.id: series_of_target(launch, found) for launch in launches}
     used = [ref for refs, _ in chosen.values() for ref in refs]
     buckets = read_buckets(session, used, window) if used else {}
     newest = {
@@ -209,7 +209,7 @@ def gather(
     return gathered
 
 
-def _of_target(launch: Launch, found: Sequence[SeriesRef]) -> tuple[list[SeriesRef], str]:
+def series_of_target(launch: Launch, found: Sequence[SeriesRef]) -> tuple[list[SeriesRef], str]:
     """Return the series of the model that the launch serves, and what must be said about the choice."""
     names = target_names(launch.served_model_name, launch.model, launch.draft_model, launch.version_source)
     series = {ref.id: ref for ref in found if ref.launch_id == launch.id}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specscope_server.acceptance.context import Context, contributes
-from specscope_server.acceptance.counts import constant_draft_tokens
+from specscope_server.acceptance.counts import constant_draft_tokens, counts_drafts
 from specscope_server.acceptance.engine_rates import dilutes_with_prefill
 from specscope_server.acceptance.gather import CYCLES, DERIVING
 from specscope_server.acceptance.measure import Measured, last_same, last_total
@@ -43,7 +43,7 @@ def accept_length(context: Context) -> Number:
             context, measured.counter_length, measured.counters.calls, "tokens/cycle", definition, DERIVING
         )
         number.note = number.note or _uncounted_note(measured)
-        return number
+        return _with_counted(context, number, ("spec.drafts_accepted", "spec.cycles"))
     value, n = measured.gauge_length
     definition = "mean of the engine's own window means of τ, weighted by time, over active stretches only"
     state = NumberState.FEW if value is not None and n < MIN_WINDOWS else None
@@ -82,7 +82,7 @@ def draft_acceptance(context: Context) -> Number:
                 "D changed inside a launch or is not known, so the proposed drafts cannot be counted"
             )
         number.note = number.note or _uncounted_note(measured)
-        return number
+        return _with_counted(context, number, ("spec.drafts_accepted", "spec.drafts_proposed"))
     definition = "(τ − 1) / (D − 1) of the engine's own window means, over active stretches only"
     value, n = measured.gauge_strict, measured.gauge_length[1]
     state = NumberState.FEW if value is not None and n < MIN_WINDOWS else None
@@ -195,6 +195,16 @@ def _of_counts(
         value, unit, definition, metrics, state=_worst(context, value, state), n=cycles, n_unit="cycles",
         interval=ratio, note=note, as_of_ms=as_of, source=source,
     )  # fmt: skip
+
+
+def _with_counted(context: Context, number: Number, metrics: tuple[str, ...]) -> Number:
+    """Name those launches of the range that count their drafts themselves, beside the others."""
+    counting = [data for data in context.measured.counted if counts_drafts(data)]
+    if counting:
+        source = context.source(*metrics, of=counting)
+        number.source = f"{number.source}; {source}"
+        number.definition += "; of launches that count drafts themselves, those counts"
+    return number
 
 
 def _impossible(value: float, unit: str) -> bool:

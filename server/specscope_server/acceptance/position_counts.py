@@ -1,9 +1,8 @@
 """Counts of each draft position over time: one shape for every evidence that can fill it.
 
 An evidence is a `Source`: it fills a `PositionGrid`, or returns None when the window holds nothing of its
-kind. `SOURCES` lists them best first; `best_counts` takes the first that has something. A counter of accepted
-drafts by position, read inside the engine, covers every cycle as it happens: its source goes before
-`of_requests`, and nothing else changes.
+kind; `best_counts` takes the first that has something. A counter of accepted drafts by position, read inside
+the engine, covers every cycle as it happens (`position_counters`), so it goes before `of_requests`.
 """
 
 from __future__ import annotations
@@ -99,15 +98,11 @@ def grid_of(
     return grid
 
 
-SOURCES: tuple[Source, ...] = (of_requests,)
-"""Best evidence first."""
-
-
 def best_counts(
     session: Session, server_id: int, launches: Mapping[int, Launch], window: Window,
-    sources: Sequence[Source] = SOURCES,
+    sources: Sequence[Source],
 ) -> PositionGrid | None:  # fmt: skip
-    """Return the counts of the best evidence that the window holds."""
+    """Return the counts of the best evidence that the window holds; ``sources``: best first."""
     for source in sources:
         grid = source(session, server_id, launches, window)
         if grid is not None:

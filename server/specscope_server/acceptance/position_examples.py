@@ -31,6 +31,7 @@ POSITIONS: dict[str, Any] = {
         {
             "launch": SUMMARY["launch"],
             "num_steps": 3,
+            "evidence": "request_histograms",
             "requests": 1,
             "cycles": 13,
             "accepted_drafts": 18,

@@ -99,6 +99,8 @@ def _two_means(groups: Sequence[PositionGroup]) -> str:
     if not groups:
         return ""
     newest = groups[-1]
+    if newest.request_mean_accept_length is None:
+        return ""
     return (
         f" Pooled over cycles τ = {newest.accept_length:.2f}, mean of requests "
         f"{newest.request_mean_accept_length:.2f}{_suffix(newest, groups)}."

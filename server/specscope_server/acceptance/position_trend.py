@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from sqlalchemy.orm import Session
 
-from specscope_server.acceptance.position_counts import PositionGrid, best_counts
+from specscope_server.acceptance.position_counters import of_counters
+from specscope_server.acceptance.position_counts import PositionGrid, Source, best_counts, of_requests
 from specscope_server.acceptance.position_trend_schemas import PositionCell, PositionTrend
 from specscope_server.acceptance.positions import HOW_TO_SEND
 from specscope_server.acceptance.service import launch_brief
@@ -17,6 +18,8 @@ from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
 from specscope_server.store.lookup import choose_launches, server_by_name
 
+SOURCES: tuple[Source, ...] = (of_counters, of_requests)
+"""Best evidence first."""
 MOST_COLUMNS = 72
 """Buckets of a range whose step is not chosen: narrower ones hold too few cycles to say anything."""
 
@@ -27,7 +30,7 @@ def position_trend(session: Session, server: str, launch: str | None, span: Time
     launches = {item.id: item for item in choose_launches(session, row.id, launch, span.from_ms, span.to_ms)}
     window = replace(span, points=min(span.points, MOST_COLUMNS)).window()
     inside = Window(window.from_ms, span.to_ms, window.step_ms)
-    grid = best_counts(session, row.id, launches, inside) if launches else None
+    grid = best_counts(session, row.id, launches, inside, SOURCES) if launches else None
     notes = [HOW_TO_SEND] if grid is None else [*grid.notes]
     return PositionTrend.model_validate(
         {

@@ -10,8 +10,10 @@ import orjson
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from specscope_server.acceptance.position_counters import Counted, counted_launches
 from specscope_server.acceptance.position_schemas import AcceptancePositions, PositionGroup, PositionPoint
 from specscope_server.acceptance.requests import finished_in
+from specscope_server.acceptance.schemas import Evidence
 from specscope_server.acceptance.service import launch_brief
 from specscope_server.acceptance.statistics import MIN_CYCLES
 from specscope_server.acceptance.survival import (
@@ -26,9 +28,12 @@ from specscope_server.kit.timerange import Window
 from specscope_server.kit.web.params import TimeRange
 from specscope_server.models import Launch, Request
 from specscope_server.store.lookup import choose_launches, server_by_name
+from specscope_server.store.series_reader import find_series
 
 MAX_REQUESTS = 20_000
 """Newest requests that one answer is computed from."""
+FINE_BUCKETS = 500
+VARIED = "cycles proposed differently many drafts: Sₖ is of those that proposed a k-th one"
 GroupKey: TypeAlias = tuple[int, int | None]
 """(launch id, K), K None where cycles of a request may have proposed differently many drafts."""
 
@@ -44,25 +49,37 @@ def positions(session: Session, server: str, launch: str | None, span: TimeRange
     row = server_by_name(session, server)
     launches = {item.id: item for item in choose_launches(session, row.id, launch, span.from_ms, span.to_ms)}
     window = Window(span.from_ms, span.to_ms, span.to_ms - span.from_ms)
-    found = _histograms(session, row.id, launches, window)
+    counted = counted_launches(session, launches, _fine(window))
+    known = {one.launch.id for one in counted}
+    rest = {key: item for key, item in launches.items() if key not in known}
+    found = _histograms(session, row.id, rest, window)
     used = sum(len(rows) for rows in found.values())
-    without = _without(session, row.id, list(launches), window)
+    without = _without(session, row.id, list(rest), window)
     groups = [_group(launches[key[0]], key[1], rows) for key, rows in found.items()]
+    groups += [_counted_group(one) for one in counted]
     groups.sort(key=lambda group: (group.launch.first_seen, group.launch.id, group.cycles))
     return AcceptancePositions.model_validate(
         {
             "server": server, "from": to_iso(span.from_ms), "to": to_iso(span.to_ms),
             "is_demo": any(item.is_demo for item in launches.values()), "groups": groups,
             "requests_without_histogram": without, "is_limited": used >= MAX_REQUESTS,
-            "note": _note(used, without),
+            "note": _note(used, without, is_counted=bool(counted)),
         }
     )  # fmt: skip
 
 
+def _fine(window: Window) -> Window:
+    """Return the window in the buckets over which intervals are bootstrapped."""
+    return Window(window.from_ms, window.to_ms, max(-(-window.step_ms // FINE_BUCKETS), 1_000))
+
+
 def has_histograms(session: Session, server: str, launch: str | None, span: TimeRange) -> bool:
-    """Tell whether any request of the range reported a histogram."""
+    """Tell whether anything of the range tells acceptance by position: counters, or requests' histograms."""
     row = server_by_name(session, server)
     ids = [item.id for item in choose_launches(session, row.id, launch, span.from_ms, span.to_ms)]
+    counting = find_series(session, metrics=["spec.drafts_accepted"], launch_ids=ids) if ids else []
+    if any("position" in ref.labels for ref in counting):
+        return True
     window = Window(span.from_ms, span.to_ms, span.to_ms - span.from_ms)
     query = select(Request.id).where(
         *finished_in(row.id, ids, window), Request.accepted_histogram.is_not(None)
@@ -113,6 +130,24 @@ def _group(launch: Launch, depth: int | None, rows: Sequence[Sequence[int]]) -> 
     )
 
 
+def _counted_group(counted: Counted) -> PositionGroup:
+    found = counted.positions()
+    cycles = float(np.nansum(counted.cycles[:, 0]))
+    accepted = float(np.nansum(counted.accepted))
+    per_cycle = accepted / cycles if cycles else 0.0
+    adds_up = abs(sum(position.survival.value or 0 for position in found) - per_cycle) < 1e-6
+    notes = [VARIED] if not adds_up else []
+    if counted.contradictions:
+        notes.append(f"{counted.contradictions} intervals are left out, because a count came late")
+    return PositionGroup(
+        launch=launch_brief(counted.launch), num_steps=counted.depth, evidence=Evidence.DRAFT_COUNTERS,
+        requests=None, cycles=round(cycles), accepted_drafts=round(accepted),
+        accept_length=1 + per_cycle, request_mean_accept_length=None, sums_to_accept_length=adds_up,
+        positions=[_point(position) for position in found], length_bounds=[], length_requests=[],
+        note="; ".join(notes),
+    )  # fmt: skip
+
+
 def _point(position: Position) -> PositionPoint:
     survival, conditional = position.survival, position.conditional
     return PositionPoint(
@@ -128,9 +163,9 @@ def _without(session: Session, server_id: int, ids: Sequence[int], window: Windo
     return int(session.scalar(select(func.count()).select_from(Request).where(*scope)) or 0)
 
 
-def _note(used: int, without: int) -> str:
+def _note(used: int, without: int, *, is_counted: bool) -> str:
     if not used:
-        return HOW_TO_SEND
+        return "" if is_counted else HOW_TO_SEND
     notes = [f"Only the newest {MAX_REQUESTS:,} requests are shown."] if used >= MAX_REQUESTS else []
     if without:
         notes.append(f"Left out, because they reported counts but no histogram: {without} requests.")
