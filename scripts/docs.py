@@ -14,6 +14,7 @@ from pathlib import Path
 
 from docs_api import api_page
 from docs_cli import cli_page
+from docs_collect import collect_page
 from docs_metrics import metrics_page
 from docs_settings import settings_page
 
@@ -24,6 +25,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "api.md": api_page,
     "cli.md": cli_page,
+    "collect-file.md": collect_page,
 }
 
 

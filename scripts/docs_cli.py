@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from argparse import ArgumentParser
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 from unittest.mock import patch
 
 import typer
+from docs_argparse import as_command
 from docs_markdown import code, page, table
 
 from specscope.__main__ import COMMANDS
@@ -22,7 +25,11 @@ one to install, and exits with status 3.
 def cli_page() -> str:
     """Return the page."""
     rows = [
-        [f"[`specscope {name}`](#specscope-{name})", what, code(f"specscope[{extra}]")]
+        [
+            f"[`specscope {name}`](#specscope-{name})",
+            what,
+            code(f"specscope[{extra}]" if extra else "specscope"),
+        ]
         for name, (_, extra, what) in COMMANDS.items()
     ]
     sections = [_section(name, command) for name, command in all_commands()]
@@ -36,21 +43,26 @@ def all_commands() -> Iterator[tuple[str, Any]]:
     are told apart by what they have and not by class.
     """
     for name, (module_name, _, _) in COMMANDS.items():
-        command = typer.main.get_command(_built_by(module_name))
+        built = _built_by(module_name)
+        command = typer.main.get_command(built) if isinstance(built, typer.Typer) else as_command(built)
         yield name, command
         for sub, found in getattr(command, "commands", {}).items():
             yield f"{name} {sub}", found
 
 
-def _built_by(module_name: str) -> typer.Typer:
+def _built_by(module_name: str) -> Any:
     """Return the application that the module's `main` builds, caught at the moment when it would run."""
-    caught: list[typer.Typer] = []
+    caught: list[typer.Typer | ArgumentParser] = []
 
-    def catch(app: typer.Typer, *_: object, **__: object) -> None:
+    def catch(app: typer.Typer | ArgumentParser, *_: object, **__: object) -> None:
         caught.append(app)
         raise SystemExit(0)
 
-    with patch.object(typer.Typer, "__call__", catch):
+    with (
+        patch.object(typer.Typer, "__call__", catch),
+        patch.object(ArgumentParser, "parse_args", catch),
+        suppress(SystemExit),
+    ):
         importlib.import_module(module_name).main([])
     return caught[0]
 

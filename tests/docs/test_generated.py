@@ -11,6 +11,9 @@ from tests.docs.pages import ROOT, headings, read
 
 from specscope.__main__ import COMMANDS
 from specscope_collectors.catalogue import CATALOGUE
+from specscope_collectors.collect_tables import Options, Target
+from specscope_collectors.discoveries import Discover, discovery_kinds
+from specscope_collectors.jobs import job_kinds
 from specscope_collectors.sources.sglang_metrics.table import ROWS
 from specscope_server.app import create_app
 from specscope_server.settings import SECRETS, Settings
@@ -67,3 +70,16 @@ def test_every_operation_has_its_heading() -> None:
 def test_every_command_has_its_heading() -> None:
     found = headings(read("docs/reference/cli.md"))
     assert {f"specscope {name}" for name in COMMANDS} - set(found) == set()
+
+
+def test_every_key_of_the_collectors_file_is_explained() -> None:
+    page = read("docs/reference/collect-file.md")
+    tables = {"[options]": Options, "[[target]]": Target, "[[discover]]": Discover}
+    tables |= {f'[[discover]] kind = "{name}"': kind.config for name, kind in discovery_kinds().items()}
+    tables |= {f"[[{name}]]": kind.config for name, kind in job_kinds().items()}
+    assert set(tables) - set(headings(page)) == set()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows
+    assert [row for row in rows if not row.rpartition(" | ")[2].strip(" |")] == []
+    known = {row.split("`")[1] for row in rows}
+    assert {name for kind in tables.values() for name in kind.__struct_fields__} - known == set()

@@ -100,6 +100,42 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
         ),
     ),
     (
+        "Finished requests",
+        (
+            Term(
+                "pooled",
+                "pooled, mean of requests",
+                "Pooled τ counts each cycle once, so long requests weigh more and throughput follows it. The "
+                "mean counts each request once: what a typical user sees. Both are shown and never mixed.",
+                "1 + Σ accepted / Σ cycles; mean of the requests' own τ",
+            ),
+            Term(
+                "label",
+                "label",
+                "A name and a value that a client gave its request, such as tenant or data set.",
+            ),
+            Term(
+                "coverage",
+                "coverage",
+                "Which part of the cycles that the engine counted the reported requests account for.",
+                "Σ cycles of requests / growth of spec.verify_calls",
+            ),
+            Term(
+                "peers",
+                "peers",
+                "The requests of the same launch and the same K: those that a request is compared with.",
+            ),
+            Term(
+                "outlier",
+                "request that stands apart",
+                "Its accept length is so far from that of its peers, low or high, that chance would give "
+                "such a request in less than one window of twenty. Near 1: the draft fails on it. Near K + 1: "
+                "its output often repeats itself.",
+                "n · 2 · exp(−m · I(τ − 1)) < 5 %, m corrected for how much requests differ",
+            ),
+        ),
+    ),
+    (
         "Does it pay",
         (
             Term(
@@ -135,6 +171,11 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
                 "stale",
                 "stale",
                 "Nothing could be read lately, so the number may be of the past.",
+            ),
+            Term(
+                "gone",
+                "gone",
+                "The server is no longer listed where it was found, so nobody asks it any more. Its data stays.",
             ),
             Term(
                 "gap",
