@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from enum import StrEnum
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -19,7 +19,9 @@ import msgspec
 import typer
 from sqlalchemy import Engine
 
+from specscope_collectors.sources.requests.export import hour_of
 from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
+from specscope_server.cli.progress import ReadingBar, opened
 from specscope_server.kit.clock import system_clock
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.logging import configure_logging
@@ -38,7 +40,6 @@ AT_ONCE = 1_000
 NO_TIME = 0
 REASONS_SHOWN = 8
 DAY_MS = 86_400_000
-_HOUR = re.compile(r"(\d{8}_\d{2})")
 
 
 class Format(StrEnum):
@@ -57,6 +58,8 @@ class Outcome:
     """What became of all lines so far."""
 
     def __init__(self) -> None:
+        self.open: Callable[[Path], BufferedReader] = opened
+        """How files are opened: a bar may count what is read of them."""
         self.counts: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
 
@@ -97,12 +100,14 @@ def requests(
         typer.echo(f"specscope import requests: {error.detail}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
     outcome = Outcome()
-    if dry_run:
-        _print(files, zone, outcome)
-    else:
-        settings = load_settings({"database": database})
-        configure_logging(settings.log_format, "warning")
-        _store(files, zone, name, settings, outcome)
+    with ReadingBar(files, is_shown=not (dry_run and sys.stdout.isatty())) as bar:
+        outcome.open = bar.open
+        if dry_run:
+            _print(files, zone, outcome)
+        else:
+            settings = load_settings({"database": database})
+            configure_logging(settings.log_format, "warning")
+            _store(files, zone, name, settings, outcome)
     for line in outcome.lines():
         typer.echo(line, err=True)
     if not any(outcome.counts[word] for word in ("read", "stored", "already there")):
@@ -154,18 +159,6 @@ def portions(files: list[Path], zone: tzinfo, outcome: Outcome) -> Iterator[Read
             yield _timed(found, hour_ms, outcome)
 
 
-def hour_of(name: str, zone: tzinfo) -> int | None:
-    """Return the hour in the name of an exported file, in epoch ms; None when there is none in it."""
-    found = _HOUR.search(name)
-    if found is None:
-        return None
-    try:
-        hour = datetime.strptime(found[1], "%Y%m%d_%H").replace(tzinfo=zone)
-    except ValueError:
-        return None
-    return round(hour.timestamp() * 1_000)
-
-
 def _timed(found: Read, hour_ms: int | None, outcome: Outcome) -> Read:
     """Give records without a time the hour of their file, or refuse them."""
     timed = Read(refused=list(found.refused))
@@ -183,7 +176,7 @@ def _timed(found: Read, hour_ms: int | None, outcome: Outcome) -> Read:
 
 def _lines(path: Path, outcome: Outcome) -> Iterator[bytes]:
     """Yield lines of a file; a damaged end and lines that are too long are counted, the rest is read."""
-    with path.open("rb") as raw:
+    with outcome.open(path) as raw:
         is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
         stream: Any = gzip.GzipFile(fileobj=raw) if is_gzip else raw
         try:

@@ -15,6 +15,7 @@ from specscope_server.store.distribution_writer import Row, layout_ids, write_di
 from specscope_server.store.identity import placeholder, upsert_launch, upsert_server
 from specscope_server.store.prepared import Prepared
 from specscope_server.store.refusal import Reason
+from specscope_server.store.request_writer import place_requests
 from specscope_server.store.scalars import SeriesKey, to_samples
 from specscope_server.store.series_ids import Owner, SeriesIds
 from specscope_server.store.series_writer import write_samples
@@ -37,7 +38,10 @@ def write_batch(connection: Connection, batch: Batch, prepared: Prepared, ids: S
     samples, sample_duplicates, sample_refused = _write_scalars(connection, owner, prepared, ids)
     histograms, duplicates, refused = _write_distributions(connection, owner, prepared, ids)
     write_events(connection, owner.server_id, owner.launch_id, prepared.events)
-    write_requests(connection, owner.server_id, owner.launch_id, prepared.requests)
+    if owner.launch_id is None:
+        place_requests(connection, owner.server_id, prepared.requests)
+    else:
+        write_requests(connection, owner.server_id, owner.launch_id, prepared.requests)
     write_profiles(connection, owner.server_id, owner.launch_id, prepared.profiles)
     write_health(connection, owner.server_id, prepared.health)
     _touch(connection, owner, prepared)

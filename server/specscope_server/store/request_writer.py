@@ -59,7 +59,7 @@ def store_requests(
         server_id = _server_id(connection, server, now_ms)
         known = _known_ids(connection, server_id, list(good))
         fresh = [record for name, record in good.items() if name not in known]
-        _write(connection, server_id, fresh)
+        place_requests(connection, server_id, fresh)
     stored.accepted, stored.duplicates = len(fresh), stored.duplicates + len(known)
     stored.without_counts = sum(record.verify_calls is None for record in fresh)
     return stored
@@ -80,7 +80,8 @@ def _known_ids(connection: Connection, server_id: int, names: list[str]) -> set[
     return found
 
 
-def _write(connection: Connection, server_id: int, records: Sequence[RequestRecord]) -> None:
+def place_requests(connection: Connection, server_id: int, records: Sequence[RequestRecord]) -> None:
+    """Add finished requests, each under the launch in force when it finished; known ones change nothing."""
     by_launch: dict[int, list[RequestRecord]] = {}
     seen = _seen_launches(connection, server_id)
     starts = [row.first_seen_ms for row in seen]

@@ -98,7 +98,8 @@ class Follower:
         self.board = Board()
         self.now = 0.0
         self.now_ms = NOW_MS
-        self._config = Config(path=str(path), server="gpu1", **config)
+        self.path = path
+        self.config = config
         self._pool = ThreadPoolExecutor(1)
         self.job = self._made()
 
@@ -138,5 +139,5 @@ class Follower:
         )
 
     def _made(self) -> Job:
-        (job,) = build(self._config, self.context())
+        (job,) = build(Config(path=str(self.path), server="gpu1", **self.config), self.context())
         return job
