@@ -8,6 +8,9 @@ from specscope_collectors.config import CollectorOptions
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS
 from specscope_server.acceptance.verdict import DEAD_LENGTH, WEAK_LENGTH
 from specscope_server.demo.story import Story
+from specscope_server.pages.requests import ROWS
+from specscope_server.requests import statistics as outliers
+from specscope_server.requests.population import MAX_REQUESTS
 from specscope_server.settings import Settings
 
 
@@ -44,3 +47,14 @@ def test_the_worked_example() -> None:
 def test_retention_in_words() -> None:
     assert Settings().retention_raw_days == 7, "the team guide says that samples are kept for a week"
     assert "Samples are kept for a week" in read("docs/guide/team.md")
+
+
+def test_the_rules_of_the_requests_page() -> None:
+    guide = read("docs/guide/requests.md")
+    assert (
+        f"when it has {outliers.MIN_CYCLES} cycles or more, at least {outliers.MIN_PEERS - 1} other" in guide
+    )
+    assert f"What remains below {outliers.FALSE_ALARMS:.0%}".replace("%", " %") in guide
+    assert f"Of more than {MAX_REQUESTS:,} requests" in guide
+    assert f"adds {ROWS} rows" in guide
+    assert f"fewer than {MIN_CYCLES} cycles" in guide
