@@ -24,7 +24,11 @@ from sgl_kernel._sampling import (
     tree_speculative_sampling_target_only,
 )
 from sgl_kernel._timing import HostEvent
-from sgl_kernel._tree import build_tree_kernel_efficient_cpu, verify_tree_greedy_cpu
+from sgl_kernel._tree import (
+    build_tree_kernel_efficient_cpu,
+    reconstruct_indices_from_tree_mask,
+    verify_tree_greedy_cpu,
+)
 
 __version__ = "0.0.0+standin"
 __all__ = [
@@ -37,6 +41,7 @@ __all__ = [
     "fast_topk",
     "fill_accept_out_cache_loc_cpu",
     "fill_bonus_tokens_cpu",
+    "reconstruct_indices_from_tree_mask",
     "top_k_renorm_prob",
     "top_k_renorm_probs",
     "top_p_renorm_prob",

@@ -84,7 +84,7 @@ def ancestry(parent):
 
 def fill(target, values):
     """Write a list into a tensor of any integer type."""
-    target.copy_(torch.tensor(values, dtype=target.dtype))
+    target.copy_(torch.tensor(list(values), dtype=target.dtype))
 
 
 def verify_tree_greedy_cpu(
@@ -120,3 +120,27 @@ def verify_tree_greedy_cpu(
             predicts[row] = target[row]
         fill(accept_index[request, : len(accepted)], accepted)
         accept_token_num[request] = len(accepted) - 1
+
+
+def reconstruct_indices_from_tree_mask(
+    tree_mask,
+    verified_seq_len,
+    positions,
+    retrive_index,
+    retrive_next_token,
+    retrive_next_sibling,
+    batch_size,
+    draft_token_num,
+):
+    """Fill positions and links in place from masks [requests, nodes, nodes] that say who is whose ancestor."""
+    requests, nodes = int(batch_size), int(draft_token_num)
+    masks = tree_mask.view(-1)[: requests * nodes * nodes].view(requests, nodes, nodes).bool().tolist()
+    for request, (mask, length) in enumerate(zip(masks, verified_seq_len.tolist(), strict=True)):
+        above = [[other for other in range(node) if mask[node][other]] for node in range(nodes)]
+        # A node without a parent, other than the root, stands in nobody's list of children.
+        first_child, sibling = child_links([found[-1] if found else nodes for found in above])
+        own = slice(request * nodes, (request + 1) * nodes)
+        fill(positions.view(-1)[own], [length + len(found) for found in above])
+        fill(retrive_index.view(-1)[own], range(own.start, own.stop))
+        fill(retrive_next_token.view(-1)[own], first_child)
+        fill(retrive_next_sibling.view(-1)[own], sibling)
