@@ -10,8 +10,8 @@ import tracemalloc
 import pytest
 from tests.collectors.log.reading import EXPECTED, LINE, by_metric, read
 
+from specscope_collectors.logs.blocks import BLOCK_BYTES, MAX_LINE_BYTES, read_blocks
 from specscope_collectors.sources.sglang_log import LogOptions, LogReader, Unpacked
-from specscope_collectors.sources.sglang_log.blocks import BLOCK_BYTES, MAX_LINE_BYTES, read_blocks
 
 MIB = 1024 * 1024
 

@@ -7,8 +7,9 @@ import json
 import pytest
 from tests.collectors.log.reading import BODY, LINE, ms, read
 
+from specscope_collectors.logs import blocks
 from specscope_collectors.observations import Event
-from specscope_collectors.sources.sglang_log import blocks, reading
+from specscope_collectors.sources.sglang_log import reading
 from specscope_collectors.sources.sglang_log.rate_definition import STRICT, WITH_BONUS
 from specscope_collectors.sources.sglang_log.server_args import read_dump
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.collectors.log.reading import FIXTURES, LINE, Read, read
 from tests.collectors.log.test_laws import PIECES, WRITERS, values
 
-from specscope_collectors.sources.sglang_log import blocks, columns, reading, runs
+from specscope_collectors.logs import blocks
+from specscope_collectors.sources.sglang_log import columns, reading, runs
 from specscope_collectors.sources.sglang_log.shapes import learn
 
 DUMP = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specscope_collectors.sources.sglang_log.blocks import Unpacked
+from specscope_collectors.logs.blocks import Unpacked
 from specscope_collectors.sources.sglang_log.reading import LogOptions, LogReader, Portion
 from specscope_collectors.sources.sglang_log.summary import Summary
 

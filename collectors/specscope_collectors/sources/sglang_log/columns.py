@@ -12,10 +12,10 @@ from operator import le
 import numpy as np
 from numpy.typing import NDArray
 
+from specscope_collectors.logs.stamps import Clockface
 from specscope_collectors.sources.sglang_log.levels import ACCEPT_LENGTH, RATE, RATIOS
 from specscope_collectors.sources.sglang_log.ranks import Rank, rank_from
 from specscope_collectors.sources.sglang_log.shapes import MAX_TAG_DIGITS, Form, Shape
-from specscope_collectors.sources.sglang_log.stamps import Clockface
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

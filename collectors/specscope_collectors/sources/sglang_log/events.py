@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from specscope_collectors.logs.stamps import BRACKET
 from specscope_collectors.observations import Event
 from specscope_collectors.redaction import redact_text
 from specscope_collectors.sources.sglang_log.signals import Signal
-from specscope_collectors.sources.sglang_log.stamps import BRACKET
 
 MINUTE_MS = 60_000
 MAX_MESSAGE = 300

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from specscope_collectors.logs.stamps import Clockface
 from specscope_collectors.sources.sglang_log.fields import read_fields
 from specscope_collectors.sources.sglang_log.levels import Expected, read_values
 from specscope_collectors.sources.sglang_log.ranks import Rank, rank_of
 from specscope_collectors.sources.sglang_log.segments import Segment, is_quoted
-from specscope_collectors.sources.sglang_log.stamps import Clockface
 
 QUOTED, NOTHING_WHOLE = "quoted inside another message", "nothing of the line is whole"
 _NEWEST = (", cap len: ", ", block accept len: ", ", #host-receive-req: ", ", fwd+idle occupancy: ")

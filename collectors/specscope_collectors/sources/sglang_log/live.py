@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
+from specscope_collectors.logs.blocks import Block
+from specscope_collectors.logs.wrappers import Parts
 from specscope_collectors.observations import Event, Launch
-from specscope_collectors.sources.sglang_log.blocks import Block
 from specscope_collectors.sources.sglang_log.events import MINUTE_MS, Gathered, Gatherer
 from specscope_collectors.sources.sglang_log.ranks import Rank
 from specscope_collectors.sources.sglang_log.rate_definition import UNDETERMINED
 from specscope_collectors.sources.sglang_log.reading import LogOptions, LogReader, Portion
 from specscope_collectors.sources.sglang_log.signals import Signal
-from specscope_collectors.sources.sglang_log.wrappers import Parts
 
 FIRST_DECISION, SURELY_UNDETERMINED = 5, 40
 """Pairs after which the definition of the printed rate is looked for, and given up for now."""

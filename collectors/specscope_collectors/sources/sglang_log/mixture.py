@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from specscope_collectors.logs.stamps import Clockface
+from specscope_collectors.logs.wrappers import PARTIALS
 from specscope_collectors.sources.sglang_log.columns import Columns, Integers, Table, columns_of
 from specscope_collectors.sources.sglang_log.ranks import Rank
 from specscope_collectors.sources.sglang_log.runs import Mixture, Run
 from specscope_collectors.sources.sglang_log.scan import lines_of_interest
 from specscope_collectors.sources.sglang_log.shapes import SAME_DIGITS, Form, learn
-from specscope_collectors.sources.sglang_log.stamps import Clockface
-from specscope_collectors.sources.sglang_log.wrappers import PARTIALS
 
 MAX_SHAPES, MAX_SHAPE_BYTES = 20_000, 1_024
 _NOISE, _SINGLY, _FIRST = 0, 1, 2

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from specscope_collectors.sources.sglang_log.stamps import BRACKET
+from specscope_collectors.logs.stamps import BRACKET
 
 _TAG = re.compile(r"(?<![A-Z_])(DP|PP|TP|EP)(\d{1,6})\b")
 

@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, tzinfo
 from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from specscope_collectors.logs.blocks import Block, Unpacked, read_blocks
+from specscope_collectors.logs.options import LogOptions
+from specscope_collectors.logs.stamps import BAD_STAMP, BRACKET, Clockface
+from specscope_collectors.logs.wrappers import PARTIALS, Joiner, without_colours
 from specscope_collectors.observations import Event, Labels, Launch, Observation
-from specscope_collectors.sources.sglang_log.blocks import Block, Unpacked, read_blocks
 from specscope_collectors.sources.sglang_log.events import Gatherer
 from specscope_collectors.sources.sglang_log.launches import Launches, begin_event
 from specscope_collectors.sources.sglang_log.levels import longest_possible, to_levels
 from specscope_collectors.sources.sglang_log.lines import MAX_RANKS, Status, StatusReader
 from specscope_collectors.sources.sglang_log.ranks import Leaders, Rank
+from specscope_collectors.sources.sglang_log.report import report
 from specscope_collectors.sources.sglang_log.rows import Row, Rows, RunRows
 from specscope_collectors.sources.sglang_log.scan import lines_of_interest
 from specscope_collectors.sources.sglang_log.segments import split
 from specscope_collectors.sources.sglang_log.server_args import find_dump, read_dump
 from specscope_collectors.sources.sglang_log.signals import ERROR, READY, details, find_signal
-from specscope_collectors.sources.sglang_log.stamps import BAD_STAMP, BRACKET, Clockface
 from specscope_collectors.sources.sglang_log.statistics import Accounts
 from specscope_collectors.sources.sglang_log.summary import Summary
-from specscope_collectors.sources.sglang_log.wrappers import PARTIALS, Joiner, without_colours
 
 if TYPE_CHECKING:  # numpy comes with the server only
     from specscope_collectors.sources.sglang_log.mixture import CutBlock, Sorter
     from specscope_collectors.sources.sglang_log.runs import Mixture, Run
+
+__all__ = ["LogOptions", "LogReader", "Portion"]
 
 PORTION_LEVELS = 4_000
 MIN_TOGETHER_BYTES = 32_768
@@ -37,17 +40,6 @@ MIN_TOGETHER_BYTES = 32_768
 TOO_LONG, PARTS_LOST = "line too long: read in pieces", "line too long: parts of it are lost"
 LINES_BACK = 50
 """How far back the time of a line without a stamp (of a traceback) is looked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
-    """What the log itself does not say."""
-
-    server: str
-    fingerprint: str
-    zone: tzinfo = UTC
-    date: date | None = None
-    year: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +102,20 @@ class LogReader:
         self._lines(self._joiner.rest(), None, may_be_cut=True)
         self._finish(log, end)
         yield from self._take()
+
+    @property
+    def first_ms(self) -> int | None:
+        """Time of the first line that was used."""
+        return self.summary.first_ms
+
+    @property
+    def found(self) -> bool:
+        """Whether anything of SGLang was found."""
+        return bool(self.summary.launches)
+
+    def report(self) -> Iterator[str]:
+        """Yield what was read, in words."""
+        return report(self.summary)
 
     def _take(self) -> Iterator[Portion]:
         ready, self._ready = self._ready, []

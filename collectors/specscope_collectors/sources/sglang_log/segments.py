@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from specscope_collectors.sources.sglang_log.stamps import BRACKET
+from specscope_collectors.logs.stamps import BRACKET
 
 _BODY = re.compile(r"(Decode|Prefill) batch(?: \[\d+\])?[.,] ?")
 _HEAD_CHARACTERS = 200

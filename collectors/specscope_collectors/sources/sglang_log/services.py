@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from specscope_collectors.sources.sglang_log.blocks import BLOCK_BYTES, Readable, Unpacked
+from specscope_collectors.logs.blocks import BLOCK_BYTES, Readable, Unpacked
 
 OPTION = "--service {}"
 MAX_SERVICES = 50

@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from specscope_collectors.logs.stamps import ABSOLUTE, LOCAL, find_stamp
 from specscope_collectors.sources.sglang_log.fields import find_fields
 from specscope_collectors.sources.sglang_log.levels import read_from
 from specscope_collectors.sources.sglang_log.lines import form_of
 from specscope_collectors.sources.sglang_log.ranks import find_tags
 from specscope_collectors.sources.sglang_log.segments import Segment, is_quoted, split
 from specscope_collectors.sources.sglang_log.server_args import find_dump
-from specscope_collectors.sources.sglang_log.stamps import ABSOLUTE, LOCAL, find_stamp
 
 SAME_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 """Turns lines into their shapes."""

@@ -1,0 +1,1 @@
+"""What logs of every engine have in common: blocks of lines, stamps, what container runtimes add."""
