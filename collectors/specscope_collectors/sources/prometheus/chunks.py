@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TARGET_SAMPLES = 300_000
-"""Samples wished for in one answer: some 10 MB of JSON."""
+TARGET_SAMPLES = 150_000
+"""Samples wished for in one answer: some 4 MB of JSON."""
 FIRST_MS = 300_000
 LEAST_MS = 30_000
+EMPTY_MOST_MS = 3_600_000
+"""Longest chunk after an empty one: a server may begin in it, and with how much is not known."""
 MOST_MS = 86_400_000
 _GROWTH = 4.0
 
@@ -19,13 +21,15 @@ class ChunkSize:
     length_ms: int = FIRST_MS
     least_ms: int = LEAST_MS
     most_ms: int = MOST_MS
+    empty_most_ms: int = EMPTY_MOST_MS
 
     def got(self, samples: int, asked_ms: int) -> None:
         """Learn from an answer: aim at `TARGET_SAMPLES`, growing by steps."""
-        wished = _GROWTH if not samples else min(_GROWTH, TARGET_SAMPLES / samples)
+        wished = min(_GROWTH, TARGET_SAMPLES / max(samples, 1))
         if asked_ms < self.length_ms and wished > 1:
             return  # a short rest says nothing about a whole chunk
-        self.length_ms = int(min(max(asked_ms * wished, self.least_ms), self.most_ms))
+        most_ms = self.most_ms if samples else self.empty_most_ms
+        self.length_ms = int(min(max(asked_ms * wished, self.least_ms), most_ms))
 
     def halve(self, asked_ms: int) -> bool:
         """Ask for half as much; False when less cannot be asked for."""

@@ -60,8 +60,6 @@ class Step:
 
     state: State
     observations: list[Observation]
-    fell: bool = False
-    """Some counter fell: between this scrape and the one before there is more to see."""
 
 
 class Replay:
@@ -78,8 +76,7 @@ class Replay:
         """Return what the engine answered in canonical terms; None when it did not answer."""
         if not scrape.is_good:
             return None
-        mapped = self._engine.read(exposition(scrape, self._max_series, doubled))
-        return mapped if mapped.series else None
+        return self._engine.read(exposition(scrape, self._max_series, doubled))
 
     def fell(self, state: State, scrape: Scrape, mapped: Mapped) -> bool:
         """Return whether something between the last scrape and this one must be looked at closely."""
@@ -100,7 +97,7 @@ class Replay:
         gap = _is_gap(state.place, scrape)
         anew = _new_start(state.place, scrape)
         memory, doubt = state.memory, self._watch.judge(mapped.counters, gap=gap or anew)
-        place = _after(state.place, scrape, exact=exact)
+        place = _after(state.place, scrape, exact=exact, is_change=gap or anew)
         if doubt in DOUBTFUL:
             self.tally.doubtful += 1
             return Step(_with(state, place=place), found)
@@ -131,7 +128,10 @@ class Replay:
         found += measurements(tick, msgspec.structs.replace(verdict, known=known), grown)
         self.tally.launches += verdict.change is not Change.SAME
         self.tally.version = known.launch.engine_version
-        return Step(State(place=state.place, memory=grown.memory, known=known), found, grown.fell > 0)
+        place = state.place
+        if grown.fell or verdict.change is not Change.SAME:
+            place = _replaced(place, changed_ms=scrape.time_ms)
+        return Step(State(place=place, memory=grown.memory, known=known), found)
 
     def _verdict(
         self, state: State, mapped: Mapped, grown: Advance, scrape: Scrape, *, gap: bool, anew: bool
@@ -177,7 +177,7 @@ def _new_start(place: Place, scrape: Scrape) -> bool:
     return place.started is not None and scrape.started is not None and scrape.started > place.started
 
 
-def _after(place: Place, scrape: Scrape, *, exact: bool) -> Place:
+def _after(place: Place, scrape: Scrape, *, exact: bool, is_change: bool) -> Place:
     interval = None if place.last_ms is None or not exact else scrape.time_ms - place.last_ms
     known = [each for each in (interval, place.interval_ms) if each]
     return _replaced(
@@ -186,6 +186,7 @@ def _after(place: Place, scrape: Scrape, *, exact: bool) -> Place:
         first_ms=scrape.time_ms if place.first_ms is None else place.first_ms,
         last_ms=scrape.time_ms,
         failed=False,
+        changed_ms=scrape.time_ms if is_change else place.changed_ms,
         interval_ms=min(known, default=None),
         witness=scrape.witness,
         started=place.started if scrape.started is None else scrape.started,

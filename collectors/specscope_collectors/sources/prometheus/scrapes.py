@@ -7,6 +7,7 @@ Labels that Prometheus adds (instance, job, pod, …) are taken off the series a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -20,6 +21,9 @@ COMMON_TARGET_LABELS = frozenset({
     "prometheus", "prometheus_replica", "replica", "monitor", "receive", "tenant_id",
 })  # fmt: skip
 """Labels that scrapers add everywhere; what else they add here stands on ``up``."""
+
+_LAST_SECONDS = 1e11
+"""No time is later; an answer may claim any number."""
 
 EXPORTED = "exported_"
 """Prometheus puts this in front of a target's own label that clashes with one that it adds."""
@@ -75,18 +79,26 @@ def put_together(series: Iterable[AnswerSeries], added: frozenset[str], after_ms
             doubled.add(name)
         seen[witness, key] = None
         for seconds, text in each.values:
-            time_ms = round(seconds * 1000)
+            time_ms = round(seconds * 1000) if seconds < _LAST_SECONDS else 0
             if time_ms <= after_ms:
                 continue
             samples += 1
             scrape = found.get((time_ms, witness))
             if scrape is None:
                 scrape = found[time_ms, witness] = Scrape(time_ms, witness)
-            _put(scrape, key, float(text))
+            _put(scrape, key, _number(text))
     for scrape in found.values() if doubled else ():
         scrape.samples = {key: value for key, value in scrape.samples.items() if key[0] not in doubled}
     ordered = sorted(found.values(), key=lambda scrape: (scrape.time_ms, scrape.witness))
     return Together(ordered, samples, frozenset(doubled))
+
+
+def _number(text: str) -> float:
+    """Return the value; NaN, which is refused and counted later, for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _put(scrape: Scrape, key: RawSeries, value: float) -> None:

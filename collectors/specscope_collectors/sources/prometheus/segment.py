@@ -28,7 +28,10 @@ BATCH = 10_000
 """Observations stored at once."""
 LATE_MS = 600_000
 """Samples may come in so late (remote write); only what is older counts as read where nothing was found."""
-FIRST_POINTS = 50
+LOOKBACK_MS = 300_000
+"""Age up to which a server takes a sample for the value of now (Prometheus' default)."""
+FIRST_POINTS, EMPTY_POINTS = 50, 250
+"""Of the first grid, and of the longest after an empty one."""
 FINE_STEP_MS = 15_000
 """Grid where raw samples cannot be had at all."""
 
@@ -78,7 +81,9 @@ class Segment:
     def __post_init__(self) -> None:
         step_ms = self.reading.step_ms
         self._stored = self.state
-        self._grid_size = ChunkSize(FIRST_POINTS * step_ms, step_ms, MAX_POINTS * step_ms)
+        self._grid_size = ChunkSize(
+            FIRST_POINTS * step_ms, step_ms, MAX_POINTS * step_ms, EMPTY_POINTS * step_ms
+        )
 
     async def advance(self, until_ms: int, now_ms: int) -> bool:
         """Read and store the next chunk; return whether that reached ``until_ms`` (or the bound).
@@ -210,7 +215,16 @@ class Segment:
         )
         if scrape is None or mapped is None:
             return not was_there
-        return was_there and not self.replay.fell(self.state, scrape, mapped)
+        return was_there and self._is_settled(scrape) and not self.replay.fell(self.state, scrape, mapped)
+
+    def _is_settled(self, scrape: Scrape) -> bool:
+        """Return whether nothing happened for so long that a grid shows everything.
+
+        A point of a grid may show a value as old as `LOOKBACK_MS`, also of a process that has ended since.
+        And a process younger than a step may be outgrown by the next one within a step.
+        """
+        changed_ms = self.state.place.changed_ms
+        return changed_ms is not None and scrape.time_ms >= changed_ms + LOOKBACK_MS + self._step_ms
 
     # Both
 

@@ -45,6 +45,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     raw: str = "1d"
     """How much of it scrape by scrape; what is older is read every `step`."""
     step: str = "5m"
+    """Between two values of what is read in steps."""
     follow: bool = True
     """Go on with what comes."""
     lag: str = "30s"
@@ -54,17 +55,23 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     token_env: str | None = None
     """Environment variable with a bearer token."""
     token_file: str | None = None
+    """File that holds it."""
     user: str | None = None
     """For basic authentication, with a password."""
     password_env: str | None = None
+    """Environment variable with the password."""
     password_file: str | None = None
+    """File that holds it."""
     headers: dict[str, str] = {}
     """Sent with each question, e.g. ``X-Scope-OrgID``."""
     tls_verify: bool | None = None
+    """Whether certificates are checked."""
     ca_file: str | None = None
+    """PEM file of the authority that signed its certificate."""
     cert_file: str | None = None
     """Client certificate."""
     key_file: str | None = None
+    """Key of the client certificate."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""

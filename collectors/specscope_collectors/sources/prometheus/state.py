@@ -27,6 +27,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Last good scrape."""
     failed: bool = True
     """No good scrape directly before."""
+    changed_ms: int | None = None
+    """Last time at which it came, came back, or a counter fell."""
     interval_ms: int | None = None
     """Shortest time between two scrapes, as far as seen."""
     witness: LabelPairs = ()
