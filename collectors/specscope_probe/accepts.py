@@ -14,6 +14,7 @@ from itertools import compress
 from typing import Any
 
 from specscope_probe.parts import Part
+from specscope_probe.seams import RESULTS
 from specscope_probe.wrapping import Seam
 
 MAX_POSITIONS = 32
@@ -21,6 +22,8 @@ MAX_POSITIONS = 32
 
 HEALTH_CHECK = "HEALTH_CHECK"
 """How the engine's own health-check requests are named, in all versions."""
+
+UNCOUNTED_LOOKUPS = "this version keeps the counts of looked-up drafts on the device"
 
 CHAIN, TREE, LOOKUP = "chain", "tree", "lookup"
 """How drafts hang together. In a lookup (n-grams) how deep the offer went is not known, so nothing counts as
@@ -144,6 +147,16 @@ def drafts_of(worker: Any) -> str:
     if any(hasattr(worker, name) for name in ("ngram_corpus", "ngram_cache")):
         return LOOKUP
     return TREE if (getattr(worker, "topk", None) or 1) > 1 else CHAIN
+
+
+def why_uncounted(worker: Any, results_attribute: str | None) -> str | None:
+    """Return why accepted drafts of this worker cannot be had without waiting for the device; None: they can.
+
+    Up to 0.5.10 the worker that looks drafts up hands its counts over on the device and resolves nothing.
+    """
+    if drafts_of(worker) == LOOKUP and results_attribute != RESULTS.attributes[0]:
+        return UNCOUNTED_LOOKUPS
+    return None
 
 
 def is_health_check(request: Any) -> bool:

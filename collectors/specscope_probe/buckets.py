@@ -5,8 +5,8 @@ from __future__ import annotations
 BATCH_BUCKETS = ("1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128", "129-256", "257+")
 """Requests decoded or prefilled together."""
 
-ALL_BATCHES = "all"
-"""Where times are not split by batch size."""
+ALL = "all"
+"""Where times are not split by batch size (or by D)."""
 
 OVERFLOW = "more"
 """Where label sets go that are beyond the bound of their number."""

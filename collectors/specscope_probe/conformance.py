@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specscope_probe.accepts import UNCOUNTED_LOOKUPS
 from specscope_probe.seams import CYCLE, DRAFT, FORWARD, PLACES, RESULTS, VERIFY, Place
 from specscope_probe.source_tree import SourceTree
 
@@ -92,7 +93,9 @@ def _worker(tree: SourceTree, name: str) -> WorkerReport:
     seams, missing = {}, {}
     for place in PLACES:
         carrier = _carrier(tree, holders[place.owner], place)
-        if carrier is None:
+        if place is RESULTS and name == "NGRAMWorker" and not (carrier or "").endswith(place.attributes[0]):
+            missing[place.name] = UNCOUNTED_LOOKUPS
+        elif carrier is None:
             missing[place.name] = f"{holders[place.owner][0]} has none of {', '.join(place.attributes)}"
         else:
             seams[place.name] = carrier

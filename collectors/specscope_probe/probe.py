@@ -9,8 +9,7 @@ from time import thread_time_ns
 from typing import Any
 
 from specscope_probe import report
-from specscope_probe.accepts import AcceptCounter
-from specscope_probe.buckets import ALL_BATCHES, batch_bucket
+from specscope_probe.accepts import AcceptCounter, why_uncounted
 from specscope_probe.budget import Budget
 from specscope_probe.clocks import device_clock
 from specscope_probe.exporting import Metrics
@@ -40,9 +39,8 @@ class Probe:
         self.parts = [self.timing, self.accepts, self.output]
         worker = owners(scheduler)["worker"]
         clock = device_clock(str(getattr(owners(scheduler)["runner"], "device", "")))
-        split = batch_bucket if self.rank.is_speaker else _one_bucket
-        every = options.time_every
-        self.timer = CycleTimer(self.timing, scheduler, worker, clock, every=every, batch_of=split)
+        split, every = self.rank.is_speaker, options.time_every
+        self.timer = CycleTimer(self.timing, scheduler, worker, clock, every=every, is_split=split)
         self.counter = AcceptCounter(self.accepts, worker)
         self.budget = Budget(options.budget, self.meter, self.timer, [self.timing, self.accepts])
         self.info = info_labels(scheduler, worker, "host" if clock is None else "device")
@@ -68,9 +66,11 @@ class Probe:
         os.register_at_fork(after_in_child=self._leave_child_alone)
         log.info("specscope: measuring %s", ", ".join(self.seams))
 
-    def start(self) -> None:
-        """Begin to export."""
-        threading.Thread(target=self._export_until_stopped, name="specscope-probe", daemon=True).start()
+    def start(self) -> threading.Thread:
+        """Begin to export; return the thread that does."""
+        thread = threading.Thread(target=self._export_until_stopped, name="specscope-probe", daemon=True)
+        thread.start()
+        return thread
 
     def remove(self, reason: str) -> None:
         """Take all wrappers away; the engine goes on as if nothing had been there."""
@@ -93,14 +93,19 @@ class Probe:
         self._exporting_ns += thread_time_ns() - began
 
     def _report(self, metrics: Metrics) -> None:
+        report.report_decode_times(metrics, self.timer, self.info["overlap"], self.info["clock"])
+        report.report_part(metrics, self.timing)
+        report.report_cost(metrics, "cycle", self.meter.ns / 1e9)
+        if not self.rank.is_speaker:  # eight ranks must not make eight times the metrics
+            return
         metrics.gauge("specscope_probe_info", "What probe, in which engine", self.info, 1.0)
-        report.report_times(metrics, self.timer, self.info["overlap"])
-        if self.rank.is_speaker and self.accepts.state is not State.SIMULATED:
+        report.report_all_times(metrics, self.timer, self.info["overlap"])
+        if self.accepts.is_on or self.accepts.state in (State.REMOVED, State.OVER_BUDGET, State.FAILED):
             report.report_accepts(metrics, self.counter)
-        report.report_parts(metrics, self.parts)
-        report.report_cost(
-            metrics, self.meter.ns / 1e9, self._exporting_ns / 1e9, self.timer.wall_ns / 1e9, self.timer.every
-        )
+        for part in (self.accepts, self.output):
+            report.report_part(metrics, part)
+        report.report_details(metrics, self.parts, self.timer)
+        report.report_cost(metrics, "export", self._exporting_ns / 1e9)
 
     def _export_until_stopped(self) -> None:
         while self.output.is_on and not self._stopped.wait(self.options.export_seconds):
@@ -119,13 +124,14 @@ class Probe:
             self.accepts.switch_off(State.NOT_HERE, "the first rank of the group reports them")
         elif (simulated := simulated_accept_length()) is not None:
             self.accepts.switch_off(State.SIMULATED, f"SGLANG_SIMULATE_ACC_LEN={simulated} makes them up")
+        elif (reason := self._why_uncounted(scheduler)) is not None:
+            self.accepts.switch_off(State.MISSING, reason)
+
+    def _why_uncounted(self, scheduler: Any) -> str | None:
+        results = self.found.get("results")
+        return why_uncounted(owners(scheduler)["worker"], None if results is None else results.attribute)
 
     def _leave_child_alone(self) -> None:
         """A forked child has no exporting thread: it must not count either."""
         for part in self.parts:
             part.is_on = False
-
-
-def _one_bucket(requests: int) -> str:
-    """Ranks that do not speak for their group do not split their times by batch size."""
-    return ALL_BATCHES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from specscope_probe.accepts import LOOKUP, AcceptCounter, AcceptCounts, at_least
 from specscope_probe.exporting import Metrics
 from specscope_probe.parts import Part, State
-from specscope_probe.phases import PHASES
+from specscope_probe.phases import GAP, PHASES, PREFILL
 from specscope_probe.tallies import Shape, Sums
 from specscope_probe.timing import CycleTimer
 
@@ -17,8 +17,15 @@ WARM_UP_SECONDS = "specscope_warm_up_seconds"
 PART = "specscope_probe_part"
 
 
-def report_times(metrics: Metrics, timer: CycleTimer, overlap: str) -> None:
-    """Export seconds by phase, and the cycles that they are of."""
+def report_decode_times(metrics: Metrics, timer: CycleTimer, overlap: str, clock: str) -> None:
+    """Export seconds by phase of decode cycles and the gaps before them, on the best clock there is."""
+    for shape, sums in list(timer.tally.sums.items()):
+        if shape.clock == clock and shape.kind != PREFILL:
+            _report_shape(metrics, shape, sums, overlap)
+
+
+def report_all_times(metrics: Metrics, timer: CycleTimer, overlap: str) -> None:
+    """Export seconds by phase of everything on both clocks, and what the first cycles took."""
     warm_up: dict[tuple[str, str], list[float]] = {}
     for shape, sums in list(timer.tally.sums.items()):
         _report_shape(metrics, shape, sums, overlap)
@@ -29,8 +36,6 @@ def report_times(metrics: Metrics, timer: CycleTimer, overlap: str) -> None:
         labels = {"kind": kind, "clock": clock}
         metrics.counter(WARM_UP_CYCLES, "First cycles of each shape, kept out of the times", labels, cycles)
         metrics.counter(WARM_UP_SECONDS, "What these first cycles took", labels, seconds)
-    metrics.counter("specscope_cycles_seen", "Cycles that the probe saw, timed or not", {}, timer.cycles)
-    metrics.counter("specscope_cycles_dropped", "Timed cycles whose events came too late", {}, timer.dropped)
 
 
 def _report_shape(metrics: Metrics, shape: Shape, sums: Sums, overlap: str) -> None:
@@ -43,7 +48,8 @@ def _report_shape(metrics: Metrics, shape: Shape, sums: Sums, overlap: str) -> N
     phases = tuple(sums.phases)  # read first and written last: whoever scrapes in between sees no excess
     kind = {"kind": shape.kind, **labels}
     metrics.counter(CYCLES_TIMED, "Cycles whose times were added", kind, sums.cycles)
-    metrics.counter(CYCLE_SECONDS, "Seconds of timed cycles: the sum of their phases", kind, sums.seconds)
+    if shape.kind != GAP:  # a gap is its own only phase
+        metrics.counter(CYCLE_SECONDS, "Seconds of timed cycles: their phases' sum", kind, sums.seconds)
     for phase, seconds in zip(PHASES[shape.kind], phases, strict=True):
         metrics.counter(
             PHASE_SECONDS, "Seconds of timed cycles by phase", {"phase": phase, **labels}, seconds
@@ -75,25 +81,27 @@ def _report_view(metrics: Metrics, view: str, counts: AcceptCounts, drafts: str)
             metrics.counter("specscope_cycles_by_accepted", "Verify steps by accepted drafts", labels, cycles)
 
 
-def report_parts(metrics: Metrics, parts: list[Part]) -> None:
-    """Export what each part is doing; exactly one state per part is 1."""
+def report_part(metrics: Metrics, part: Part) -> None:
+    """Export what a part is doing; exactly one of its states is 1."""
+    for state in State:
+        labels = {"part": part.name, "state": str(state)}
+        if state is part.state or metrics.knows(PART, labels):
+            metrics.gauge(PART, "1: the part is in this state", labels, float(state is part.state))
+
+
+def report_details(metrics: Metrics, parts: list[Part], timer: CycleTimer) -> None:
+    """Export what was seen, refused, dropped and gone wrong."""
     for part in parts:
-        for state in State:
-            labels = {"part": part.name, "state": str(state)}
-            if state is part.state or metrics.knows(PART, labels):
-                metrics.gauge(PART, "1: the part is in this state", labels, float(state is part.state))
-        errors = {"part": part.name}
-        metrics.counter("specscope_probe_errors", "Exceptions inside the probe", errors, part.errors)
-        metrics.counter(
-            "specscope_probe_refused", "Impossible values that were not taken", errors, part.refused
-        )
-
-
-def report_cost(metrics: Metrics, in_cycle: float, exporting: float, wall: float, every: int) -> None:
-    """Export what the probe itself takes, in seconds, beside the cycles' wall time."""
-    host = "specscope_probe_host_seconds"
-    meaning = "Host time that the probe took"
-    metrics.counter(host, meaning, {"where": "cycle"}, in_cycle)
-    metrics.counter(host, meaning, {"where": "export"}, exporting)
+        labels = {"part": part.name}
+        metrics.counter("specscope_probe_errors", "Exceptions inside the probe", labels, part.errors)
+        metrics.counter("specscope_probe_refused", "Impossible values, not taken", labels, part.refused)
+    metrics.counter("specscope_cycles_seen", "Cycles that the probe saw, timed or not", {}, timer.cycles)
+    metrics.counter("specscope_cycles_dropped", "Timed cycles whose events came too late", {}, timer.dropped)
+    wall = timer.wall_ns / 1e9
     metrics.counter("specscope_probe_wall_seconds", "Wall time of all cycles and the gaps between", {}, wall)
-    metrics.gauge("specscope_probe_time_every", "Every how manieth cycle is timed", {}, every)
+    metrics.gauge("specscope_probe_time_every", "Every how manieth cycle is timed", {}, timer.every)
+
+
+def report_cost(metrics: Metrics, where: str, seconds: float) -> None:
+    """Export host time that the probe itself took: on the scheduler's thread, or exporting on its own."""
+    metrics.counter("specscope_probe_host_seconds", "Host time of the probe", {"where": where}, seconds)

@@ -49,6 +49,7 @@ RESULTS = Place(
     "accepted drafts per request",
 )
 
+DRAFTING = (DRAFT, DRAFT_EXTEND, PREFILL_EXTEND)
 PLACES = (CYCLE, DRAFT, VERIFY, FORWARD, DRAFT_EXTEND, PREFILL_EXTEND, RESULTS)
 
 
@@ -68,7 +69,7 @@ def owners(scheduler: Any) -> dict[str, Any]:
     inner = getattr(worker, "draft_worker", None)
     return {
         "worker": target if worker is None else worker,
-        "drafter": inner if _name_in(inner, DRAFT) else worker,
+        "drafter": inner if any(_name_in(inner, place) for place in DRAFTING) else worker,
         "runner": getattr(target, "model_runner", None),
         "results": _results_owner(scheduler),
     }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from specscope_probe.buckets import ALL_BATCHES, OVERFLOW, batch_bucket
+from specscope_probe.buckets import ALL, OVERFLOW, batch_bucket
 from specscope_probe.phases import PHASES, PREFILL, Timing
 
 WARM_UP_CYCLES = 2
@@ -44,9 +43,9 @@ class Sums:
 class TimeTally:
     """Cycle times by shape. At most `MAX_SHAPES` × kinds × clocks sets, however long it runs."""
 
-    def __init__(self, batch_of: Callable[[int], str] = batch_bucket, max_shapes: int = MAX_SHAPES) -> None:
+    def __init__(self, *, is_split: bool = True, max_shapes: int = MAX_SHAPES) -> None:
         self.sums: dict[Shape, Sums] = {}
-        self._batch_of = batch_of
+        self._is_split = is_split
         self._max_shapes = max_shapes
         self._shapes: dict[tuple[str, int, int, str], Shape] = {}
         self._labelled: set[tuple[str, str]] = set()
@@ -56,7 +55,7 @@ class TimeTally:
         key = (kind, requests, num_draft_tokens, clock)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._new_shape(kind, self._batch_of(requests), num_draft_tokens, clock)
+            shape = self._new_shape(kind, requests, num_draft_tokens, clock)
             if len(self._shapes) < MAX_REMEMBERED:
                 self._shapes[key] = shape
         return shape
@@ -78,10 +77,12 @@ class TimeTally:
         for index, part in enumerate(parts):
             phases[index] += part * unit
 
-    def _new_shape(self, kind: str, batch: str, num_draft_tokens: int, clock: str) -> Shape:
+    def _new_shape(self, kind: str, requests: int, num_draft_tokens: int, clock: str) -> Shape:
         if kind == PREFILL:  # what a prefill takes depends on tokens, not on requests
-            return Shape(kind, ALL_BATCHES, "0", clock)
-        label = (batch, str(num_draft_tokens))
+            return Shape(kind, ALL, "0", clock)
+        if not self._is_split:
+            return Shape(kind, ALL, ALL, clock)
+        label = (batch_bucket(requests), str(num_draft_tokens))
         if label not in self._labelled:
             if len(self._labelled) >= self._max_shapes:
                 label = (OVERFLOW, OVERFLOW)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from specscope_probe.buckets import batch_bucket
 from specscope_probe.clocks import DeviceClock, Event
 from specscope_probe.parts import Part
 from specscope_probe.phases import (
@@ -66,7 +65,7 @@ class Cycle:
 
 
 class CycleTimer:
-    """Listens at the seams and adds up. ``batch_of`` labels a batch size; TP ranks share one label."""
+    """Listens at the seams and adds up; ``is_split``: by batch size and D."""
 
     def __init__(
         self,
@@ -76,10 +75,10 @@ class CycleTimer:
         clock: DeviceClock | None,
         *,
         every: int = 1,
-        batch_of: Callable[[int], str] = batch_bucket,
+        is_split: bool = True,
     ) -> None:
         self.part = part
-        self.tally = TimeTally(batch_of)
+        self.tally = TimeTally(is_split=is_split)
         self.every = every
         self.cycles = 0
         """Cycles seen, timed or not."""
