@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 from sqlalchemy.exc import DBAPIError
@@ -23,6 +23,7 @@ from specscope_server.cli.import_arguments import Database, DryRun, Server, Time
 from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, dry_portions
 from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
+from specscope_server.cli.progress import ReadingBar
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.logging import configure_logging
 from specscope_server.settings import load_settings
@@ -92,19 +93,24 @@ def log(
     """Import SGLang logs; what comes through a pipe (`-`) is stored as it comes. Exit status: 0 read,
     1 nothing usable or not stored, 2 wrong usage.
     """
+    bar = ReadingBar(
+        (None if name == STDIN else Path(name) for name in files),
+        is_shown=not (dry_run and sys.stdout.isatty()),
+    )
     try:
-        parts = list(_parts(files))
+        parts = list(_parts(files, bar))
         job = LogImport(name_of(server), zone_of(timezone), _date(day), year, service)
     except InvalidInput as error:
         typer.echo(f"specscope import log: {error.detail}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
     try:
-        summary = _print(job, parts, output) if dry_run else _store(job, parts, database)
+        with bar:
+            summary, outcome = _print(job, parts, output) if dry_run else _store(job, parts, database)
     except SeveralServicesError as error:
         typer.echo(f"specscope import log: {error}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
-    typer.echo(f"zone      times without a zone are read as {timezone}", err=True)
-    for line in report(summary):
+    zone = f"zone      times without a zone are read as {timezone}"
+    for line in (*outcome, zone, *report(summary)):
         typer.echo(line, err=True)
     if not summary.launches:
         typer.echo(
@@ -130,16 +136,13 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _store(job: LogImport, parts: list[LogPart], database: str | None) -> Summary:
+def _store(job: LogImport, parts: list[LogPart], database: str | None) -> tuple[Summary, list[str]]:
     settings = load_settings({"database": database})
     configure_logging(settings.log_format, "warning")
-    summary, outcome = job.store(parts, settings)
-    for line in outcome:
-        typer.echo(line, err=True)
-    return summary
+    return job.store(parts, settings)
 
 
-def _print(job: LogImport, parts: list[LogPart], output: Format) -> Summary:
+def _print(job: LogImport, parts: list[LogPart], output: Format) -> tuple[Summary, list[str]]:
     reader, portions = dry_portions(job, parts)
     observations = chain.from_iterable(portion.observations for portion in portions)
     out = sys.stdout.buffer
@@ -149,24 +152,20 @@ def _print(job: LogImport, parts: list[LogPart], output: Format) -> Summary:
         out.flush()
     except BrokenPipeError:  # `| head`: who reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return reader.summary
+    return reader.summary, []
 
 
-def _parts(files: list[str]) -> Iterator[LogPart]:
+def _parts(files: list[str], bar: ReadingBar) -> Iterator[LogPart]:
     """Yield what to read; that each can be opened is known before anything is stored."""
     for name in files:
         if name == STDIN:
-            yield LogPart(STANDARD_INPUT, lambda: sys.stdin.buffer)
+            yield LogPart(STANDARD_INPUT, lambda: bar.watch(sys.stdin.buffer), bar.moved)
             continue
         try:
             Path(name).open("rb").close()
         except OSError as error:
             raise InvalidInput(f"{name} cannot be read: {error.strerror}; name a log file, or -") from None
-        yield LogPart(name, partial(_open, Path(name)))
-
-
-def _open(path: Path) -> BinaryIO:
-    return path.open("rb")
+        yield LogPart(name, partial(bar.open, Path(name)))
 
 
 def _date(text: str | None) -> date | None:

@@ -38,6 +38,8 @@ class LogPart:
 
     name: str
     open: Callable[[], Readable]
+    moved: Callable[[int], None] = lambda count: None
+    """Is told how much came through a pipe."""
 
 
 @dataclass(slots=True)
@@ -115,16 +117,17 @@ class LogImport:
             target = Target(name=self.server, base_url=base_url(engine, self.server))
             storing = Storing(engine, writer, target)
             if [part.name for part in parts] == [STANDARD_INPUT] and is_pipe(parts[0].open()):
-                summary = self._store_pipe(parts[0].open(), storing, clock)
+                summary = self._store_pipe(parts[0], storing, clock)
             else:
                 summary = self._store(parts, storing)
             return summary, [*storing.outcome, *_aged(summary, settings.retention_raw_days, clock())]
         finally:
             engine.dispose()
 
-    def _store_pipe(self, stream: Readable, storing: Storing, clock: Clock) -> Summary:
+    def _store_pipe(self, part: LogPart, storing: Storing, clock: Clock) -> Summary:
         """Store what comes, as it comes."""
-        log = PipedLog(stream, self.service)
+        stream = part.open()
+        log = PipedLog(stream, self.service, part.moved)
         if (beginning := log.beginning()).startswith(GZIP):
             return self._store([LogPart(STANDARD_INPUT, lambda: log.whole(stream))], storing)
         fingerprint = hashlib.sha256(beginning).hexdigest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from specscope_collectors.sources.sglang_log import LogOptions, Portion, Summary
@@ -47,7 +47,11 @@ def is_pipe(stream: Readable) -> bool:
 class PipedLog:
     """Lines as they come."""
 
-    def __init__(self, stream: Readable, service: str | None) -> None:
+    def __init__(
+        self, stream: Readable, service: str | None, moved: Callable[[int], None] = lambda count: None
+    ) -> None:
+        """``moved`` is told how many bytes came."""
+        self._moved = moved
         self._descriptor = stream.fileno()
         self._service = service
         self._seen: set[str] = set()
@@ -87,6 +91,7 @@ class PipedLog:
         data = os.read(self._descriptor, READ_BYTES)
         self._is_over = not data
         self._rest += data
+        self._moved(len(data))
         return bool(data)
 
     def _chosen(self, data: bytes) -> bytes:
