@@ -104,8 +104,10 @@ def _two_means(population: Population) -> tuple[float, float] | None:
 
 
 def _add_means(layout: dict[str, Any], population: Population, theme: Theme) -> None:
-    means = _two_means(population) or ()
-    for value, name, dash in zip(means, ("pooled", "mean"), ("solid", "dot"), strict=False):
+    means = _two_means(population)
+    if means is None:
+        return
+    for value, name, dash in zip(means, ("pooled", "mean"), ("solid", "dot"), strict=True):
         is_left = value < max(means) or (means[0] == means[1] and name == "pooled")
         layout["shapes"].append({
             "type": "line", "xref": "x", "yref": "paper", "x0": value, "x1": value, "y0": 0, "y1": 1,
@@ -151,10 +153,8 @@ def parts_figure(data: Breakdown, theme: Theme) -> Figure:
         "marker": {"size": 9, "color": theme.draft, "symbol": "line-ew-open", "line": {"width": 2}},
         "hovertemplate": "%{y:.2f}",
     }  # fmt: skip
-    words = replace(
-        PARTS, title=f"Accept length by {label(data.title)}",
-        definition=" ".join(filter(None, [PARTS.definition, "Hollow: too few cycles.", data.note])),
-    )  # fmt: skip
+    said = " ".join(filter(None, [PARTS.definition, "Hollow: too few cycles.", data.note]))
+    words = replace(PARTS, definition=said)
     return _finish({"data": [pooled, mean], "layout": layout}, theme, words, "part", data.is_demo)
 
 
@@ -201,10 +201,7 @@ def part_positions_figure(data: Breakdown, theme: Theme) -> Figure:
     notes = [data.note] if data.note else []
     if len(data.parts) > MAX_LINES:
         notes.append(f"The {MAX_LINES} parts with most cycles are drawn, of {len(data.parts)}.")
-    words = replace(
-        POSITIONS, title=f"Conditional acceptance by {label(data.title)}",
-        definition=" ".join([POSITIONS.definition, *notes]),
-    )  # fmt: skip
+    words = replace(POSITIONS, definition=" ".join([POSITIONS.definition, *notes]))
     return _finish({"data": traces, "layout": layout}, theme, words, "position", data.is_demo)
 
 

@@ -217,7 +217,7 @@ def test_figures_are_valid_and_show_what_the_answers_say(filled: Web) -> None:
     assert sum(sum(decode_floats(bar["y"])) for bar in bars) == 62
     assert [sum(decode_floats(bar["y"])) for bar in bars] == [60, 0, 1, 1]
     assert decode_floats(drawn["requests-breakdown"]["data"][0]["y"]) == [p["accept_length"] for p in parts]
-    assert "label tenant" in drawn["requests-breakdown"]["layout"]["meta"]["title"]
+    assert drawn["requests-breakdown"]["layout"]["xaxis"]["title"]["text"] == "label tenant"
     for name in FIGURES:
         assert filled.get(f"/api/v1/figures/{name}?{QUERY}&format=csv").text.startswith("line,")
     assert filled.get(f"/api/v1/figures/requests-breakdown?{QUERY}&by=x").status_code == 422

@@ -15,6 +15,10 @@ PATHS = sorted(create_app(Settings(), engine=create_engine("sqlite://")).openapi
 PAGES = (
     "/",
     "/acceptance",
+    "/requests",
+    "/requests/1",
+    "/fragments/requests",
+    "/fragments/requests/rows",
     "/sources",
     "/glossary",
     "/patterns",
@@ -28,7 +32,7 @@ PAGES = (
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS"])
 def test_every_other_route_needs_the_token(sqlite_engine: Engine, path: str, method: str) -> None:
     web = Web(create_app(Settings(token="a long enough token"), engine=sqlite_engine, clock=lambda: NOW))
-    named = path.replace("{name}", "x").replace("{launch_id}", "1")
+    named = path.replace("{name}", "x").replace("{launch_id}", "1").replace("{number}", "1")
     assert "{" not in named
     if path in OPEN_PATHS:
         assert web.request(method, named).status_code != 401
