@@ -30,6 +30,12 @@ SOURCE_STATES: dict[str, tuple[str, str]] = {
     "too_large": ("bad", "answer too large"),
     "gone": ("idle", "gone: no longer listed"),
 }
+OWN_STATES: dict[str, tuple[str, str]] = {
+    "ok": ("ok", "working"),
+    "partial": ("warn", "working, with something to tell"),
+    "invalid": ("bad", "has errors"),
+}
+"""The same for what a collector says of itself: no answer of an engine is behind it."""
 OVERALL_STATES: dict[str, tuple[str, str]] = {
     Overall.OK: ("ok", "all sources read"),
     Overall.PARTIAL: ("warn", "read in part"),
@@ -39,6 +45,13 @@ OVERALL_STATES: dict[str, tuple[str, str]] = {
     Overall.UNKNOWN: ("unknown", "waiting for the first scrape"),
 }
 """State → (kind of the shape, words)."""
+OWN_OVERALL = {
+    Overall.OK: ("ok", "working"),
+    Overall.PARTIAL: ("warn", "working in part"),
+    Overall.STALE: ("warn", "silent"),
+    Overall.FAILING: ("bad", "in trouble"),
+}
+"""The same for a collector as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +108,26 @@ def scope_of(summary: AcceptanceSummary, choice: str, in_range: int) -> Scope:
     return Scope("one launch", since, (newest, everything) if in_range > 1 else (newest,))
 
 
-def source_state(source: SourceItem) -> tuple[str, str]:
-    """Return (kind, words) of one source."""
-    return SOURCE_STATES.get(source.state, ("unknown", source.state))
+def source_state(source: SourceItem, server: ServerSources) -> tuple[str, str]:
+    """Return (kind, words) of one source; of a server that is gone, none is read."""
+    if server.state == Overall.GONE:
+        return SOURCE_STATES["gone"]
+    own = OWN_STATES.get(source.state) if server.is_collector else None
+    return own or SOURCE_STATES.get(source.state, ("unknown", source.state))
 
 
 def server_state(server: ServerSources) -> tuple[str, str]:
-    """Return (kind, words) of a server as a whole."""
+    """Return (kind, words) of a server as a whole, or of a collector."""
+    if server.is_collector and server.state in OWN_OVERALL:
+        return OWN_OVERALL[Overall(server.state)]
     return OVERALL_STATES.get(server.state, ("unknown", server.state))
 
 
 def ranks_view(server: ServerSources) -> tuple[str, str]:
-    """Return (kind, words) of the ranks that report; no words before there is a launch."""
+    """Return (kind, words) of the ranks that report; no words without a launch, or of a server that is gone."""
     ranks = server.ranks
+    if server.state == Overall.GONE:
+        return "", ""
     if ranks.missing:
         return "warn", ranks.text
     return ("unknown" if ranks.expected is None else "ok"), ranks.text

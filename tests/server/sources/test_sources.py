@@ -90,7 +90,8 @@ def test_a_server_that_is_no_longer_listed_is_gone_and_comes_back(web: Web, feed
     (server,) = web.api("/sources")["servers"]
     assert server["state"] == "gone"
     assert web.api("/servers")["servers"][0]["state"] == "gone"
-    assert "gone: no longer listed" in web.get("/sources").text
+    assert web.get("/sources").text.count("gone: no longer listed") == 3  # the server and both sources
+    assert "This server is <strong>gone</strong>" in web.get("/", params={"server": SERVER}).text
     feed.health(NOW - 1_000)
     assert web.api("/sources")["servers"][0]["state"] == "ok"
 
