@@ -105,7 +105,7 @@ class Tail:
         """Return the file that is open already, if it (still) holds the position."""
         for held in (self._open, self._former):
             if held is not None and held.identity == position.identity and holds(held, position.mark):
-                if position.mark.is_beginning and self._is_listed(held):
+                if position.mark.is_beginning and not self._is_all_that_is_unread(held, position):
                     continue  # nothing tells it from what it was before it was truncated: see what is unread
                 if held is self._former:
                     self._open, self._former = held, self._open
@@ -253,8 +253,11 @@ class Tail:
 
     # Small things
 
-    def _is_listed(self, opened: OpenFile) -> bool:
-        return any(found.identity == opened.identity for found in listed(self.path))
+    def _is_all_that_is_unread(self, opened: OpenFile, position: Position) -> bool:
+        """Whether a file of which nothing was read was removed, and nothing that was rotated is unread."""
+        files = listed(self.path)
+        is_listed = any(found.identity == opened.identity for found in files)
+        return not is_listed and all(found.path == self.path for found in self._unread(files, position))
 
     def _is_settled(self, look: object, seconds: float) -> bool:
         """Whether everything has looked the same for so long, and twice at least."""

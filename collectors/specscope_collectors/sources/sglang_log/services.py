@@ -11,12 +11,13 @@ from specscope_collectors.logs.blocks import BLOCK_BYTES, Readable, Unpacked
 
 OPTION = "--service {}"
 MAX_SERVICES = 50
+PROBES = 16
 MAX_HALF_BYTES = 65_536
 _COLOUR = rb"(?:\x1b\[[0-9;]*m)*"
 _NAME = rb"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}?"
 _PREFIX = rb"^" + _COLOUR + rb"(" + _NAME + rb") *" + _COLOUR + rb"\|" + _COLOUR + rb" "
 _PRINTS = re.compile(_PREFIX + rb".*(?:Decode|Prefill) batch", re.MULTILINE)
-_LINE = re.compile(_PREFIX)
+_LINE = re.compile(_PREFIX[1:])
 
 
 class SeveralServicesError(ValueError):
@@ -25,9 +26,18 @@ class SeveralServicesError(ValueError):
 
 def printing_services(data: bytes) -> set[str]:
     """Return the services that print status lines; empty for a log that is of no Compose project."""
-    if b"|" not in data:
+    if not _is_composed(data):
         return set()
     return {match[1].decode(errors="replace") for match in _PRINTS.finditer(data)}
+
+
+def _is_composed(data: bytes) -> bool:
+    """Whether lines of this log begin with a service: if it has any, all lines do, so some tell."""
+    for probe in range(PROBES):
+        start = data.rfind(b"\n", 0, len(data) * probe // PROBES + 1) + 1
+        if _LINE.match(data, start):
+            return True
+    return False
 
 
 def only(data: bytes, service: str) -> bytes:
