@@ -72,14 +72,17 @@ _INCREMENTS = _rows(
     (
         "spec.cycles",
         "cycles",
-        "Cycles as they happen, one per request and step for which drafts were proposed.",
+        "Cycles as they happen, one per request and step for which drafts were proposed. Label lacks: which "
+        "counts of the same cycles are not known.",
+        Across.SUM,
+        "lacks",
     ),
     (
         "spec.drafts_proposed",
         "drafts",
         "Proposed drafts as they happen; with label position, those of draft position k. The series add up.",
         Across.SUM,
-        "position",
+        "position,lacks",
     ),
     (
         "spec.drafts_accepted",
@@ -87,8 +90,53 @@ _INCREMENTS = _rows(
         "Accepted drafts as they happen, no bonus token; with label position, cycles in which draft k was "
         "accepted, and all before it. The series add up.",
         Across.SUM,
-        "position",
+        "position,lacks",
     ),
+    (
+        "spec.cycles_by_accepted",
+        "cycles",
+        "Cycles as they happen by accepted drafts d; they add up to the cycles.",
+        Across.SUM,
+        "accepted",
+    ),
+    (
+        "probe.worker_cycles",
+        "cycles",
+        "Rows that the worker verified. Above the requests' cycles by health checks and by what overlap "
+        "verified for requests that had already finished.",
+    ),
+    (
+        "probe.worker_drafts_proposed",
+        "drafts",
+        "Proposed drafts by position, of all rows that the worker verified.",
+        Across.SUM,
+        "position,lacks",
+    ),
+    (
+        "probe.worker_drafts_accepted",
+        "drafts",
+        "Accepted drafts by position, of all rows that the worker verified.",
+        Across.SUM,
+        "position,lacks",
+    ),
+    ("probe.cycles_seen", "cycles", "Cycles that the probe saw, timed or not.", Across.MEAN),
+    ("probe.cycles_dropped", "cycles", "Timed cycles given up because the device answered too late."),
+    (
+        "probe.host_time",
+        "seconds",
+        "Host time that the probe itself took: on the scheduler's thread (cycle) or on its own (export).",
+        Across.MAX,
+        "where",
+    ),
+    ("probe.wall_time", "seconds", "Wall time of all cycles that the probe saw, gaps included.", Across.MEAN),
+    (
+        "probe.errors",
+        "errors",
+        "Exceptions inside the probe; each switched one of its parts off.",
+        Across.SUM,
+        "part",
+    ),
+    ("probe.refused", "values", "Impossible values that the probe did not take.", Across.SUM, "part"),
     ("tokens.generated", "tokens", "Output tokens of finished requests, the one from prefill included."),
     ("tokens.emitted", "tokens", "Output tokens as they happen, the one from prefill included."),
     (
@@ -121,6 +169,39 @@ _INCREMENTS = _rows(
         Across.MEAN,
         "category",
     ),
+    (
+        "time.phase",
+        "seconds",
+        "Time of timed cycles by phase, measured inside the engine. Draft, verify_prepare, verify, sampling, "
+        "draft_extend and other add up to a speculative cycle, where other is what no phase explains; gap is "
+        "the time between two cycles. On the device's clock, or on the host's, which overlapping schedulers "
+        "leave behind when work is launched.",
+        Across.MEAN,
+        "phase,batch,num_draft_tokens,overlap,clock",
+    ),
+    (
+        "time.cycle",
+        "seconds",
+        "Time of timed cycles: speculative, prefill or plain decode. The sum of their phases.",
+        Across.MEAN,
+        "kind,batch,num_draft_tokens,overlap,clock",
+    ),
+    (
+        "time.cycles_timed",
+        "cycles",
+        "Cycles whose time was measured: the denominator of their phases. Of kind gap: measured gaps.",
+        Across.MEAN,
+        "kind,batch,num_draft_tokens,overlap,clock",
+    ),
+    (
+        "time.warm_up",
+        "seconds",
+        "Time of the first cycles of each kind, batch size and D, which hold compilation and are kept out of "
+        "all other times.",
+        Across.MEAN,
+        "kind,clock",
+    ),
+    ("time.warm_up_cycles", "cycles", "How many first cycles were kept out.", Across.MEAN, "kind,clock"),
     (
         "time.scheduler_stage",
         "seconds",
@@ -183,6 +264,15 @@ _LEVELS = _rows(
         "Emitted tokens since start, as a share of what a perfect draft would have given (vLLM's V0 engine).",
         Across.MEAN,
     ),
+    ("probe.part", "flag", "1 for the state in which a part of the probe is.", Across.MAX, "part,state"),
+    (
+        "probe.info",
+        "flag",
+        "1, with what probe it is, in which engine, on which clock.",
+        Across.MAX,
+        "version,engine_version,worker,overlap,clock",
+    ),
+    ("probe.time_every", "cycles", "Every how manieth cycle is timed.", Across.MAX),
     ("throughput.generated", "tokens/s", "Generated tokens per second over the engine's last log window."),
     ("requests.running", "requests", "Requests being decoded."),
     ("requests.queued", "requests", "Requests waiting."),

@@ -26,6 +26,10 @@ DERIVING = ("tokens.generated", "requests.finished", "spec.verify_calls")
 """Counters from which accepted drafts are derived, as `derived_accepted` takes them."""
 DRAFTS = ("spec.cycles", "spec.drafts_proposed", "spec.drafts_accepted")
 """Counters of cycles and drafts themselves; the last two may be split by position, whose series add up."""
+LACKS = "lacks"
+UNPAIRED = ("cycles", "accepted")
+"""Values of the label `LACKS`: counts of drafts without their cycles, or the other way round. Divided by
+those of other intervals they would give a wrong τ."""
 CYCLES = ("spec.cycles", "spec.verify_calls")
 LIVE = ("tokens.decoded", "tokens.emitted")
 """Counters that grow with each cycle."""
@@ -188,6 +192,7 @@ def gather(
     ids = [launch.id for launch in launches]
     metrics = (*COUNTERS, *DISTURBANCES, *PREFILL, *GAUGES)
     found = find_series(session, metrics=metrics, launch_ids=ids) if ids else []
+    found = [ref for ref in found if ref.labels.get(LACKS) not in UNPAIRED]
     if rank is not None:
         found = [ref for ref in found if _is_of_rank(ref, rank)]
     chosen = {launch.id: series_of_target(launch, found) for launch in launches}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from specscope_server.acceptance.gather import DRAFTS, series_of_target
+from specscope_server.acceptance.gather import DRAFTS, LACKS, series_of_target
 from specscope_server.acceptance.position_counts import Counts, PositionGrid
 from specscope_server.acceptance.statistics import Floats, bootstrapped_ratio
 from specscope_server.acceptance.survival import Position
@@ -63,6 +63,7 @@ class Counted:
 def counted_launches(session: Session, launches: Mapping[int, Launch], window: Window) -> list[Counted]:
     """Return the launches whose accepted drafts are counted by position, in the order given."""
     found = find_series(session, metrics=DRAFTS, launch_ids=list(launches)) if launches else []
+    found = [ref for ref in found if LACKS not in ref.labels]
     chosen = {key: series_of_target(launch, found)[0] for key, launch in launches.items()}
     positioned = {key: refs for key, refs in chosen.items() if any(map(_position, refs))}
     used = [ref for refs in positioned.values() for ref in refs]
@@ -85,7 +86,8 @@ def of_counters(
             grid[:, : one.depth] += np.nan_to_num(part)
     left_out = sum(one.contradictions for one in found)
     notes = (f"Left out, because a count came late: {left_out} intervals.",) if left_out else ()
-    return PositionGrid(_whole(cycles), _whole(offered), _whole(accepted), EVIDENCE, notes)
+    covers = frozenset(one.launch.id for one in found)
+    return PositionGrid(_whole(cycles), _whole(offered), _whole(accepted), EVIDENCE, notes, covers)
 
 
 def _whole(values: Floats) -> Counts:
