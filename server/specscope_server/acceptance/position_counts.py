@@ -1,8 +1,9 @@
 """Counts of each draft position over time: one shape for every evidence that can fill it.
 
 An evidence is a `Source`: it fills a `PositionGrid`, or returns None when the window holds nothing of its
-kind; `best_counts` takes the first that has something. A counter of accepted drafts by position, read inside
-the engine, covers every cycle as it happens (`position_counters`), so it goes before `of_requests`.
+kind; `best_counts` takes, launch by launch, the first that has something. A counter of accepted drafts by
+position, read inside the engine, covers every cycle as it happens (`position_counters`), so it goes before
+`of_requests`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class PositionGrid:
     accepted: Counts
     evidence: str
     notes: tuple[str, ...] = ()
+    covers: frozenset[int] = frozenset()
+    """Ids of the launches whose cycles are in it."""
 
 
 Source: TypeAlias = Callable[[Session, int, Mapping[int, Launch], Window], PositionGrid | None]
@@ -74,18 +77,26 @@ def of_requests(
     notes = [f"One request in {every} was read, of {total:,}."] if every > 1 else []
     if varied:
         notes.append(f"Left out, because K may have varied between their cycles: {varied:,} requests.")
-    return grid_of(places, histograms, window.buckets, "histograms of finished requests", tuple(notes))
+    covers = frozenset(row[1] for row in rows)
+    return grid_of(
+        places, histograms, window.buckets, "histograms of finished requests", tuple(notes), covers
+    )
 
 
 def grid_of(
     places: Sequence[int], histograms: Sequence[Sequence[int]], buckets: int, evidence: str,
-    notes: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (), covers: frozenset[int] = frozenset(),
 ) -> PositionGrid:  # fmt: skip
     """Return the grid of histograms h[0…K], one for each place (bucket); their K may differ."""
     deepest = max((len(histogram) - 1 for histogram in histograms), default=0)
     shape = (buckets, deepest)
     grid = PositionGrid(
-        np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), evidence, notes
+        np.zeros(shape, np.int64),
+        np.zeros(shape, np.int64),
+        np.zeros(shape, np.int64),
+        evidence,
+        notes,
+        covers,
     )
     for size in {len(histogram) for histogram in histograms}:
         chosen = [index for index, histogram in enumerate(histograms) if len(histogram) == size]
@@ -102,9 +113,28 @@ def best_counts(
     session: Session, server_id: int, launches: Mapping[int, Launch], window: Window,
     sources: Sequence[Source],
 ) -> PositionGrid | None:  # fmt: skip
-    """Return the counts of the best evidence that the window holds; ``sources``: best first."""
+    """Return the counts of the best evidence for each launch, added up; ``sources``: best first."""
+    grids: list[PositionGrid] = []
+    rest = dict(launches)
     for source in sources:
-        grid = source(session, server_id, launches, window)
+        grid = source(session, server_id, rest, window) if rest else None
         if grid is not None:
-            return grid
-    return None
+            grids.append(grid)
+            rest = {key: item for key, item in rest.items() if key not in grid.covers}
+    return _added(grids) if grids else None
+
+
+def _added(grids: Sequence[PositionGrid]) -> PositionGrid:
+    """Return the sum of grids of different launches; their K may differ."""
+    deepest = max(grid.cycles.shape[1] for grid in grids)
+
+    def total(name: str) -> Counts:
+        parts = [getattr(grid, name) for grid in grids]
+        return np.asarray(sum(np.pad(part, ((0, 0), (0, deepest - part.shape[1]))) for part in parts))
+
+    return PositionGrid(
+        total("cycles"), total("offered"), total("accepted"),
+        "; ".join(dict.fromkeys(grid.evidence for grid in grids)),
+        tuple(note for grid in grids for note in grid.notes),
+        frozenset().union(*(grid.covers for grid in grids)),
+    )  # fmt: skip

@@ -82,27 +82,32 @@ def test_without_histograms_it_says_how_to_get_them(web: Web, feed: Feed) -> Non
         assert go.Figure(survival_heatmap(PositionTrend.model_validate(found), theme))
 
 
-def test_the_first_evidence_that_has_something_is_taken(web: Web, feed: Feed) -> None:
-    feed.launch()
-    post(web, [answer("a")])
-
-    def counters(
-        session: Session, server_id: int, launches: Mapping[int, Launch], window: Window
-    ) -> PositionGrid:
-        return grid_of([0], [[1, 2, 3]], window.buckets, "counters")
+def test_each_launch_takes_its_first_evidence_that_has_something(web: Web, feed: Feed) -> None:
+    feed.launch("a1", T0)
+    feed.launch("b2", T0 + 30 * MINUTE)
+    post(web, [answer("a"), answer("b", T0 + 40 * MINUTE)])
 
     def silent(*_: object) -> None:
         return None
 
     with Session(web.app.state.specscope.engine) as session:
-        launch = session.query(Launch).one()
+        launches = {item.id: item for item in session.query(Launch)}
+        newest = max(launches)
         window = Window(T0, NOW, NOW - T0)
+
+        def counters(
+            session: Session, server_id: int, launches: Mapping[int, Launch], window: Window
+        ) -> PositionGrid:
+            return grid_of([0], [[1, 2, 3]], window.buckets, "counters", ("late",), frozenset({newest}))
+
+        server_id = launches[newest].server_id
         sources = (silent, counters, position_counts.of_requests)
-        found = best_counts(session, launch.server_id, {launch.id: launch}, window, sources)
+        found = best_counts(session, server_id, launches, window, sources)
         assert found is not None
-        assert found.evidence == "counters"
-        assert found.accepted.tolist() == [[5, 3]]
-        assert best_counts(session, launch.server_id, {launch.id: launch}, window, (silent,)) is None
+        assert found.evidence == "counters; histograms of finished requests"
+        assert found.accepted.tolist() == [[5 + 7, 3 + 7, 4]]  # the newest from counters, the other from h
+        assert (found.notes, found.covers) == (("late",), frozenset(launches))
+        assert best_counts(session, server_id, launches, window, (silent,)) is None
 
 
 HISTOGRAMS = st.lists(st.lists(st.integers(0, 9), min_size=2, max_size=6), max_size=12)
