@@ -127,10 +127,8 @@ def sources_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
 
 
 def troubles(health: Any) -> list[Any]:
-    """Return the sources that cannot be read, to be named beside the numbers."""
-    return [
-        source for source in health.sources if source.state not in ("ok", "partial", "not_offered", "gone")
-    ]
+    """Return the sources that cannot be read (or are gone), to be named beside the numbers."""
+    return [source for source in health.sources if source.state not in ("ok", "partial", "not_offered")]
 
 
 def _card(session: Session, state: AppState, page: Page, name: str) -> dict[str, Any]:

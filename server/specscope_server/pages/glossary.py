@@ -175,7 +175,8 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
             Term(
                 "gone",
                 "gone",
-                "The server is no longer listed where it was found, so nobody asks it any more. Its data stays.",
+                "The server is no longer listed where it was found, so nobody asks it any more. Its data "
+                "stays.",
             ),
             Term(
                 "gap",

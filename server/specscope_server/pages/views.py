@@ -124,7 +124,7 @@ def server_state(server: ServerSources) -> tuple[str, str]:
 
 
 def ranks_view(server: ServerSources) -> tuple[str, str]:
-    """Return (kind, words) of the ranks that report; no words without a launch, or of a server that is gone."""
+    """Return (kind, words) of the ranks that report; no words without a launch or of a gone server."""
     ranks = server.ranks
     if server.state == Overall.GONE:
         return "", ""
