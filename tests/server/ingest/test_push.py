@@ -270,3 +270,27 @@ def test_who_pushes_cannot_fill_the_metrics_with_names(lone_web: Web) -> None:
     shown = lone_web.get("/metrics").text
     assert shown.count("specscope_scrapes_total{") == service.MOST_SOURCES + 1
     assert 'source="(other)"' in shown
+
+
+def test_a_sender_that_goes_away_is_no_error_of_the_server(
+    lone_web: Web, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = [{"type": "http.request", "body": b"\x91", "more_body": True}, {"type": "http.disconnect"}]
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/msgpack")]
+    scope = {
+        "type": "http", "method": "POST", "path": "/api/v1/ingest", "raw_path": b"/api/v1/ingest",
+        "query_string": b"", "headers": headers, "scheme": "http", "http_version": "1.1",
+        "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "root_path": "",
+    }  # fmt: skip
+    answered: list[Any] = []
+
+    async def receive() -> Any:
+        return sent.pop(0) if sent else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    asyncio.run(lone_web.app(scope, receive, send))
+    assert answered[0]["status"] == 400
+    assert "unexpected_error" not in capsys.readouterr().out
+    assert lone_web.app.state.ingest.held == 0

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from specscope_server.kit.errors import SpecscopeError
@@ -83,6 +84,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(DataError, _not_storable)
     app.add_exception_handler(OperationalError, _store_busy)
     app.add_exception_handler(InterfaceError, _store_busy)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -139,6 +141,11 @@ def _store_busy(request: Request, error: Exception) -> Response:
         "the database did not answer (busy, locked, unreachable or not migrated); try again, and see /readyz"
     )
     return problem_response(request, 503, "Unavailable", detail, headers={"Retry-After": "5"})
+
+
+def _gone(request: Request, error: Exception) -> Response:
+    """Nobody hears this: the sender went away before its body had arrived."""
+    return problem_response(request, 400, "Bad request", "the body ended before it was complete")
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
