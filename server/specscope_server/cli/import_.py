@@ -15,12 +15,10 @@ from typing import Annotated
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from specscope_collectors.sources.sglang_log import Summary
 from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson, as_text
-from specscope_collectors.sources.sglang_log.report import report
 from specscope_collectors.sources.sglang_log.services import SeveralServicesError
 from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
-from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, dry_portions
+from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, Outcome, dry_portions
 from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
 from specscope_server.cli.progress import ReadingBar
@@ -90,8 +88,8 @@ def log(
     dry_run: DryRun = False,
     output: OutputFormat = Format.NDJSON,
 ) -> None:
-    """Import SGLang logs; what comes through a pipe (`-`) is stored as it comes. Exit status: 0 read,
-    1 nothing usable or not stored, 2 wrong usage.
+    """Import logs of SGLang or vLLM; what comes through a pipe (`-`) is stored as it comes. Exit status:
+    0 read, 1 nothing usable or not stored, 2 wrong usage.
     """
     bar = ReadingBar(
         (None if name == STDIN else Path(name) for name in files),
@@ -105,17 +103,18 @@ def log(
         raise typer.Exit(USAGE_ERROR) from None
     try:
         with bar:
-            summary, outcome = _print(job, parts, output) if dry_run else _store(job, parts, database)
+            read, outcome = _print(job, parts, output) if dry_run else _store(job, parts, database)
     except SeveralServicesError as error:
         typer.echo(f"specscope import log: {error}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
     zone = f"zone      times without a zone are read as {timezone}"
-    for line in (*outcome, zone, *report(summary)):
+    for line in (*outcome, zone, *read.words):
         typer.echo(line, err=True)
-    if not summary.launches:
+    if not read.found:
         typer.echo(
-            "specscope import log: no Decode or Prefill line, no event and no server_args with a time in it; "
-            "is this the log of an SGLang scheduler (stderr)? Times without a date need --date",
+            "specscope import log: no Decode or Prefill line, no event and no server_args with a time in it, "
+            "and no line of vLLM; is this the log of an SGLang scheduler (stderr) or of vLLM? Times without "
+            "a date need --date, those without a year (vLLM's) --year",
             err=True,
         )
         raise typer.Exit(FAILURE)
@@ -136,13 +135,13 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _store(job: LogImport, parts: list[LogPart], database: str | None) -> tuple[Summary, list[str]]:
+def _store(job: LogImport, parts: list[LogPart], database: str | None) -> tuple[Outcome, list[str]]:
     settings = load_settings({"database": database})
     configure_logging(settings.log_format, "warning")
     return job.store(parts, settings)
 
 
-def _print(job: LogImport, parts: list[LogPart], output: Format) -> tuple[Summary, list[str]]:
+def _print(job: LogImport, parts: list[LogPart], output: Format) -> tuple[Outcome, list[str]]:
     reader, portions = dry_portions(job, parts)
     observations = chain.from_iterable(portion.observations for portion in portions)
     out = sys.stdout.buffer
@@ -152,7 +151,7 @@ def _print(job: LogImport, parts: list[LogPart], output: Format) -> tuple[Summar
         out.flush()
     except BrokenPipeError:  # `| head`: who reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return reader.summary, []
+    return Outcome.of(reader), []
 
 
 def _parts(files: list[str], bar: ReadingBar) -> Iterator[LogPart]:

@@ -11,8 +11,12 @@ from datetime import date, tzinfo
 import msgspec
 from sqlalchemy import Engine, select
 
+from specscope_collectors.logs.blocks import Unpacked
+from specscope_collectors.logs.formats import FIRST, format_of
+from specscope_collectors.logs.options import AnyLogReader, LogOptions, LogPortion
 from specscope_collectors.observations import Batch, Target
-from specscope_collectors.sources.sglang_log import SOURCE, LogOptions, LogReader, Portion, Summary, Unpacked
+from specscope_collectors.sources.sglang_log import SOURCE
+from specscope_collectors.sources.sglang_log.report import report
 from specscope_collectors.sources.sglang_log.services import ServiceLog
 from specscope_server.cli.import_beginning import IDENTITY_BYTES, Beginning, beginning_of, known_as
 from specscope_server.cli.import_pipe import GZIP, PipedLog, Readable, is_pipe, piped_portions
@@ -30,6 +34,24 @@ STANDARD_INPUT = "standard input"
 IMPORTED = "imported log"
 """Base URL of a server that is known from its log alone."""
 DAY_MS = 86_400_000
+
+
+FORMAT_BYTES = 1024 * 1024
+"""Of the beginning, in which it is looked for whose log it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was read of a log."""
+
+    first_ms: int | None
+    found: bool
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, reader: AnyLogReader) -> Outcome:
+        """Return it of a reader that has come to the end."""
+        return cls(reader.first_ms, reader.found, tuple(reader.report()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +96,11 @@ class LogImport:
     service: str | None = None
     """The one to read of a log that Docker Compose wrote for several."""
 
-    def reader(self, fingerprint: str) -> LogReader:
-        """Return a reader; ``fingerprint`` names the launch of lines before the first dump of arguments."""
-        return LogReader(self.options(fingerprint))
+    def reader(self, fingerprint: str, beginning: bytes) -> AnyLogReader:
+        """Return a reader for a log that begins so; ``fingerprint`` names the launch of lines before the
+        first that says what was started.
+        """
+        return format_of(beginning).reader(self.options(fingerprint))
 
     def options(self, fingerprint: str) -> LogOptions:
         """Return what the reader must be told."""
@@ -106,7 +130,7 @@ class LogImport:
 
     def store(
         self, parts: list[LogPart], settings: Settings, clock: Clock = system_clock
-    ) -> tuple[Summary, list[str]]:
+    ) -> tuple[Outcome, list[str]]:
         """Store the log; return its summary and what became of each file, in words."""
         engine = create_store_engine(settings.database)
         try:
@@ -124,27 +148,28 @@ class LogImport:
         finally:
             engine.dispose()
 
-    def _store_pipe(self, part: LogPart, storing: Storing, clock: Clock) -> Summary:
+    def _store_pipe(self, part: LogPart, storing: Storing, clock: Clock) -> Outcome:
         """Store what comes, as it comes."""
         stream = part.open()
         log = PipedLog(stream, self.service, part.moved)
-        if (beginning := log.beginning()).startswith(GZIP):
+        beginning = log.beginning()
+        if beginning.startswith(GZIP) or format_of(beginning).source != FIRST:
             return self._store([LogPart(STANDARD_INPUT, lambda: log.whole(stream))], storing)
         fingerprint = hashlib.sha256(beginning).hexdigest()
         summary, portions = piped_portions(log, self.options(fingerprint), clock)
         storing.add_live(portions, f"{PREFIX}pipe:{hashlib.sha256(self.told).hexdigest()[:40]}")
-        return summary
+        return Outcome(summary.first_ms, bool(summary.launches), tuple(report(summary)))
 
-    def _store(self, parts: list[LogPart], storing: Storing) -> Summary:
+    def _store(self, parts: list[LogPart], storing: Storing) -> Outcome:
         reader = None
         for part, log, beginning in opened(parts, self.service):
             collector_id, remembered = self.identity(storing.engine, storing.writer, beginning)
-            reader = reader or self.reader(remembered.fingerprint)
+            reader = reader or self.reader(remembered.fingerprint, log.peek(FORMAT_BYTES))
             done_to = storing.writer.resume(collector_id).sequence
             portions = reader.read(log, done_to=done_to)
             storing.add(part.name, portions, collector_id, msgspec.msgpack.encode(remembered), done_to)
         assert reader is not None
-        return reader.summary
+        return Outcome.of(reader)
 
 
 @dataclass(slots=True)
@@ -161,7 +186,7 @@ class Storing:
         self.witness = StoredWitness(self.engine, self.target.name)
 
     def add(
-        self, name: str, portions: Iterator[Portion], collector_id: str, checkpoint: bytes, done_to: int
+        self, name: str, portions: Iterator[LogPortion], collector_id: str, checkpoint: bytes, done_to: int
     ) -> None:
         """Store what is new of one file."""
         stored = Stored()
@@ -173,7 +198,7 @@ class Storing:
             stored.add(self.apply(portion, collector_id, portion.end, checkpoint, stored))
         self.outcome += told(name, stored)
 
-    def add_live(self, portions: Iterator[Portion], collector_id: str) -> None:
+    def add_live(self, portions: Iterator[LogPortion], collector_id: str) -> None:
         """Store portions of a piped log; another process may do the same for this server."""
         stored = Stored()
         sequence = self.writer.resume(collector_id).sequence
@@ -188,7 +213,7 @@ class Storing:
         self.outcome += told(STANDARD_INPUT, stored)
 
     def apply(
-        self, portion: Portion, collector_id: str, sequence: int, checkpoint: bytes | None, stored: Stored
+        self, portion: LogPortion, collector_id: str, sequence: int, checkpoint: bytes | None, stored: Stored
     ) -> Applied:
         """Store one portion, as far as the store does not have it from the server itself."""
         rest = self.witness.rest(portion.launch_key, portion.observations)
@@ -205,7 +230,7 @@ class Storing:
         )
 
 
-def _aged(summary: Summary, raw_days: float, now_ms: int) -> list[str]:
+def _aged(summary: Outcome, raw_days: float, now_ms: int) -> list[str]:
     if summary.first_ms is None or summary.first_ms >= now_ms - raw_days * DAY_MS:
         return []
     return [
@@ -228,13 +253,13 @@ def opened(parts: list[LogPart], service: str | None = None) -> Iterator[tuple[L
             stream.close()
 
 
-def dry_portions(job: LogImport, parts: list[LogPart]) -> tuple[LogReader, Iterator[Portion]]:
+def dry_portions(job: LogImport, parts: list[LogPart]) -> tuple[AnyLogReader, Iterator[LogPortion]]:
     """Return the reader (its summary is complete at the end) and all portions."""
     files = opened(parts, job.service)
     _, log, beginning = next(files)
-    reader = job.reader(beginning_of(job.told, beginning).fingerprint)
+    reader = job.reader(beginning_of(job.told, beginning).fingerprint, log.peek(FORMAT_BYTES))
 
-    def portions() -> Iterator[Portion]:
+    def portions() -> Iterator[LogPortion]:
         yield from reader.read(log)
         for _, more, _ in files:
             yield from reader.read(more)

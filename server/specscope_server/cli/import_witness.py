@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Engine, select
 
-from specscope_collectors.observations import Event, Launch, Level, Observation, SpeculativeConfig
+from specscope_collectors.observations import Event, Increment, Launch, Level, Observation, SpeculativeConfig
 from specscope_collectors.sources.sglang_log.witness import compatible, left_to_say
 from specscope_server.kit.versions import LOG_LINES
 from specscope_server.models import Event as EventRow
@@ -71,7 +71,7 @@ class StoredWitness:
             if self._scraped is None:
                 self._scraped = _scraped(connection, self._server)
             observations = self._without_known_events(connection, observations)
-            levels = [record for record in observations if isinstance(record, Level)]
+            levels = [record for record in observations if isinstance(record, Level | Increment)]
             found = self._covering(launch_key, observations)
             key = found.launch.key if found else launch_key
             observations = [each for each in observations if not self._is_concluded(connection, key, each)]
@@ -111,7 +111,7 @@ class StoredWitness:
 
     def _covering(self, launch_key: str | None, observations: Sequence[Observation]) -> Scraped | None:
         """Return the scraped launch in whose time most of the portion lies."""
-        times = [record.time_ms for record in observations if isinstance(record, Level)] or [
+        times = [record.time_ms for record in observations if isinstance(record, Level | Increment)] or [
             record.time_ms for record in observations if isinstance(record, Event)
         ]
         begun = self._begun.get(launch_key or "")
@@ -173,7 +173,9 @@ def _scraped_of(row: Any) -> Scraped:
     return Scraped(row["id"], row["first_seen_ms"], row["last_seen_ms"], launch)
 
 
-def _covered(connection: Connection, launch_id: int, levels: Sequence[Level]) -> dict[_Shape, set[int]]:
+def _covered(
+    connection: Connection, launch_id: int, levels: Sequence[Level | Increment]
+) -> dict[_Shape, set[int]]:
     """Return the minutes in which the launch has values of each metric, by the names of their labels."""
     times = [level.time_ms for level in levels]
     query = (
@@ -190,8 +192,8 @@ def _covered(connection: Connection, launch_id: int, levels: Sequence[Level]) ->
 
 
 def _is_covered(record: Observation, covered: dict[_Shape, set[int]]) -> bool:
-    """Whether a scrape gave this metric in the minute of the level, the one before or the one after."""
-    if not isinstance(record, Level):
+    """Whether a scrape gave this metric in the minute of the value, the one before or the one after."""
+    if not isinstance(record, Level | Increment):
         return False
     minute, own = record.time_ms // MINUTE_MS, frozenset(record.labels)
     return any(

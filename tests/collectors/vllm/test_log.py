@@ -20,7 +20,8 @@ from specscope_collectors.sources.vllm_log.reading import VllmLogReader
 
 START = (
     "(EngineCore_DP0 pid=77) INFO 11-29 20:50:01 [core.py:58] Initializing a V1 LLM engine (v0.11.0) "
-    "with config: model='tiny/target', speculative_config=SpeculativeConfig(method='eagle3', model='tiny/draft', "
+    "with config: model='tiny/target', speculative_config=SpeculativeConfig("
+    "method='eagle3', model='tiny/draft', "
     "num_spec_tokens=3), tokenizer='tiny/target', dtype=torch.bfloat16, tensor_parallel_size=2, "
     "pipeline_parallel_size=1, data_parallel_size=1, quantization=None, served_model_name=tiny, "
     "api_key='s3cr3tkey1'"
@@ -31,7 +32,8 @@ PREFIX = "(APIServer pid=42) INFO 11-29 20:{minute:02}:{second:02} [{where}] "
 def load_line(second: int, engine: int = 0, minute: int = 51) -> str:
     return PREFIX.format(minute=minute, second=second, where="loggers.py:123") + (
         f"Engine {engine:03}: Avg prompt throughput: 12.0 tokens/s, "
-        "Avg generation throughput: 340.5 tokens/s, Running: 3 reqs, Waiting: 1 reqs, GPU KV cache usage: 12.5%, Prefix cache hit rate: 0.0%"
+        "Avg generation throughput: 340.5 tokens/s, "
+        "Running: 3 reqs, Waiting: 1 reqs, GPU KV cache usage: 12.5%, Prefix cache hit rate: 0.0%"
     )
 
 
@@ -83,7 +85,7 @@ def test_counts_of_an_interval_are_exact() -> None:
     [first] = [each for each in found if isinstance(each, Increment) and each.metric == "spec.cycles"]
     assert first.time_ms == datetime(2026, 11, 29, 20, 51, 10, tzinfo=UTC).timestamp() * 1000
     assert first.span_ms == 10_000
-    assert first.labels == {"dp_rank": "0", "model_name": "tiny"}
+    assert first.labels == {"dp_rank": "0", "model_name": "tiny", "told_by": "log"}
     told = levels(found)
     assert told["spec.engine_accept_rate"] == pytest.approx(0.375)
     assert told["spec.accept_length"] == 2.12
@@ -151,7 +153,8 @@ def test_running_totals_of_the_old_engine_are_subtracted() -> None:
     def line(second: int, drafted: int, emitted: int) -> str:
         return f"INFO 11-29 20:51:{second:02} metrics.py:455] " + (
             "Speculative metrics: Draft acceptance rate: 0.500, System efficiency: 0.600, "
-            f"Number of speculative tokens: 3, Number of accepted tokens: 9, Number of draft tokens: {drafted}, "
+            "Number of speculative tokens: 3, Number of accepted tokens: 9, "
+            f"Number of draft tokens: {drafted}, "
             f"Number of emitted tokens: {emitted}."
         )
 

@@ -46,7 +46,7 @@ def to_launch(found: dict[str, Any], *, salt: str, time_ms: int, reason: str) ->
         time_ms=time_ms,
         engine="vllm",
         engine_version=found.get("version"),
-        version_source="version" if "version" in found else None,
+        version_source="log_lines" if "version" in found else None,
         reason=reason,
         model=found.get("model"),
         served_model_name=found.get("served_model_name"),

@@ -26,6 +26,8 @@ from specscope_collectors.sources.vllm_log.summary import Summary
 NEEDLES = (SPECULATION.encode(), TOTALS.encode(), LOAD.encode(), NEEDLE)
 PORTION_VALUES = 4_000
 MAX_PROCESS = 80
+TOLD_BY = {"told_by": "log"}
+"""Keeps these series apart from those of the same server's metrics, which count the same drafts."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class VllmLogReader:
     def _labels(self, rank: str | None) -> Labels:
         launch = self._launch
         model = (launch.served_model_name or launch.model) if launch else None
-        labels = {} if rank is None else {"dp_rank": rank}
+        labels = dict(TOLD_BY) if rank is None else TOLD_BY | {"dp_rank": rank}
         return labels | ({"model_name": model} if model else {})
 
 
