@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -97,10 +98,10 @@ class Prometheus:
             self.process.kill()
             self.process.wait()
 
-    def ask(self, query: str, time_ms: int) -> list[dict[str, object]]:
+    def ask(self, query: str, time_ms: int) -> list[dict[str, Any]]:
         """Return the result of a query."""
         answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query, "time": time_ms / 1000})
-        found: list[dict[str, object]] = answer.json()["data"]["result"]
+        found: list[dict[str, Any]] = answer.json()["data"]["result"]
         return found
 
     def _is_ready(self) -> bool:

@@ -168,7 +168,7 @@ def _finished(job: HistoryImport, stored: Any) -> list[str]:
 def report(outcome: Outcome) -> Iterator[str]:
     """Yield what became of one server, in words."""
     tally = outcome.tally
-    version = f", SGLang {tally.version} or later" if tally.version else ""
+    version = f", {tally.version} or later" if tally.version else ""
     if outcome.is_refused:
         yield f"refused   {plain(outcome.server)}: {plain(outcome.note)}"
         return

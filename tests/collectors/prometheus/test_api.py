@@ -177,9 +177,9 @@ def test_what_is_no_api_is_said_in_words(
     assert sink.batches[-1].target.name.startswith("collector:")
 
 
-def test_an_api_without_sglang_lists_what_is_there() -> None:
+def test_an_api_without_an_engine_lists_what_is_there() -> None:
     fake = Fake()
-    fake.names = ["node_cpu_seconds_total", "node_load1", "go_goroutines", "vllm:num_requests_running"]
+    fake.names = ["node_cpu_seconds_total", "node_load1", "go_goroutines", "tgi_queue_size"]
     _, sink = total(fake)
     health = sink.health("prometheus")
     assert health.state is HealthState.NOT_THIS_ENGINE

@@ -20,11 +20,14 @@ SCRAPES = 5
 
 
 def raw(prometheus: Prometheus, from_ms: int, to_ms: int) -> list[tuple[int, float]]:
-    """Return (time, value) of the counter as Prometheus has stored them, within the times."""
-    found = prometheus.ask(f"{NAME}[10m]", to_ms)
-    values: list[tuple[float, str]] = found[0]["values"] if found else []  # type: ignore[assignment]
-    pairs = [(round(seconds * 1000), float(text)) for seconds, text in values]
-    return [pair for pair in pairs if from_ms <= pair[0] <= to_ms]
+    """Return (time, sum over series) of the counter as Prometheus has stored it, within the times."""
+    total: dict[int, float] = {}
+    for series in prometheus.ask(f"{NAME}[10m]", to_ms):
+        for seconds, text in series["values"]:
+            time_ms = round(seconds * 1000)
+            if from_ms <= time_ms <= to_ms:
+                total[time_ms] = total.get(time_ms, 0.0) + float(text)
+    return sorted(total.items())
 
 
 def test_a_live_prometheus_is_followed_through_a_crash(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.collectors.sglang_metrics.captured import NAMES, body_of, mapped_fixture, version_of_fixture
 
+from specscope_collectors.engines import engine_named
 from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.increments import CheckpointError
 from specscope_collectors.sources.prometheus import chunks, state
 from specscope_collectors.sources.prometheus.answers import RawSeries
 from specscope_collectors.sources.prometheus.durations import duration_ms, moment_ms, promql_duration
-from specscope_collectors.sources.prometheus.engines import SGLANG
+from specscope_collectors.sources.prometheus.engines import engine_names
 from specscope_collectors.sources.prometheus.replay import agrees
 from specscope_collectors.sources.prometheus.scrapes import exposition, put_together, target_labels
 from specscope_collectors.sources.prometheus.selectors import check_matcher, equals, named, selector
@@ -65,8 +66,8 @@ def test_names_share_their_prefix_and_match_exactly() -> None:
     matcher = named(["sglang:a_total", "sglang:b", "up"])
     assert matcher == '__name__=~"sglang:(?:a_total|b)|(?:up)"'
     assert selector(matcher, 'x="y"') == "{" + matcher + ',x="y"}'
-    pattern = re.compile(named(SGLANG.names)[len('__name__=~"') : -1])
-    assert all(pattern.fullmatch(name) for name in SGLANG.names)
+    pattern = re.compile(named(engine_names())[len('__name__=~"') : -1])
+    assert all(pattern.fullmatch(name) for name in engine_names())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,13 +78,13 @@ def test_a_captured_answer_comes_back_from_its_series(name: str) -> None:
     series = [
         RawSeries({"__name__": each, **dict(labels), **added}, [(1.5, repr(value))])
         for (each, labels), value in whole.samples.items()
-        if each in SGLANG.names
+        if each in engine_names()
     ]
     series.append(RawSeries({"__name__": "up", **added}, [(1.5, "1")]))
     together = put_together(series, target_labels(series), 0)
     (scrape,) = together.scrapes
     assert (scrape.time_ms, scrape.up, dict(scrape.witness)) == (1_500, 1.0, added)
-    theirs = SGLANG.read(exposition(scrape, 100_000, together.doubled))
+    theirs = engine_named("sglang").map(exposition(scrape, 100_000, together.doubled), adaptive=False)
     ours = mapped_fixture(name)
     assert (theirs.counters, theirs.levels, theirs.histograms) == (
         ours.counters, ours.levels, ours.histograms,

@@ -7,9 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specscope_collectors.engines import titles
 from specscope_collectors.observations import HealthState
 from specscope_collectors.sources.prometheus.api import Api, ApiProblem
-from specscope_collectors.sources.prometheus.engines import BESIDE, EngineKind
+from specscope_collectors.sources.prometheus.engines import (
+    BESIDE,
+    engine_names,
+    is_engine,
+    pattern,
+    spelt_as,
+)
 from specscope_collectors.sources.prometheus.selectors import named, selector
 
 MAX_SERVERS = 1_000
@@ -21,9 +28,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one API holds of one engine."""
+    """What one API holds of engines."""
 
-    engine: EngineKind
     names: frozenset[str]
     """Names to ask for."""
     servers: dict[str, str]
@@ -36,7 +42,6 @@ class Found:
 class Question:
     """What to look for."""
 
-    engine: EngineKind
     matchers: Sequence[str]
     label: str
     template: str
@@ -47,10 +52,10 @@ class Question:
 
 async def discover(api: Api, question: Question) -> Found:
     """Return what is there; raise `ApiProblem`, also when there is nothing."""
-    engine, span = question.engine, (question.from_ms, question.to_ms)
-    look = selector(f'__name__=~"{engine.pattern}"', *question.matchers)
-    there = frozenset(await api.label_values("__name__", [look], *span)) & engine.mapped
-    if not there:
+    span = question.from_ms, question.to_ms
+    look = selector(f'__name__=~"{pattern()}"', *question.matchers)
+    there = frozenset(await api.label_values("__name__", [look], *span)) & engine_names()
+    if not is_engine(there):
         raise await _nothing(api, question)
     values = await api.label_values(question.label, [selector(named(there), *question.matchers)], *span)
     if question.only:
@@ -58,13 +63,7 @@ async def discover(api: Api, question: Question) -> Found:
     if not values:
         raise _no_servers(question)
     servers, left_out = _named_servers(values, question.template)
-    return Found(engine, _spelt_as(there, engine) | BESIDE, servers, left_out)
-
-
-def _spelt_as(there: frozenset[str], engine: EngineKind) -> frozenset[str]:
-    """Return all names of the engine in the spelling found: some appear only later."""
-    used = tuple({_PREFIX.match(name)[0] for name in there})  # type: ignore[index]
-    return frozenset(name for name in engine.names if name.startswith(used))
+    return Found(spelt_as(there) | BESIDE, servers, left_out)
 
 
 def _named_servers(values: Sequence[str], template: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -88,16 +87,18 @@ async def _nothing(api: Api, question: Question) -> ApiProblem:
     names = await api.label_values("__name__", match, question.from_ms, question.to_ms)
     prefixes = Counter(head[0] for name in names if (head := _PREFIX.match(name)))
     shown = ", ".join(f"{prefix}… ({count})" for prefix, count in prefixes.most_common(_SHOWN))
-    detail = f"{api.url} holds no metric of SGLang in that time; the names there begin {shown or '(none)'}"
+    detail = (
+        f"{api.url} holds no metric of {titles()} in that time; the names there begin {shown or '(none)'}"
+    )
     remedy = (
-        "let it scrape SGLang's /metrics (started with --enable-metrics), ask for another time, "
+        "let it scrape the engine's /metrics (SGLang: --enable-metrics), ask for another time, "
         "or drop what `match` asks for"
     )
     return ApiProblem(HealthState.NOT_THIS_ENGINE, detail, remedy, answer=api.last)
 
 
 def _no_servers(question: Question) -> ApiProblem:
-    detail = f"no series of SGLang has the label {question.label!r}"
+    detail = f"no series of {titles()} has the label {question.label!r}"
     if question.only:
         detail += f" with a value among {', '.join(map(ascii, question.only[:5]))}"
     remedy = "name another label (server_label) or other servers; see one series in the API"

@@ -1,47 +1,62 @@
-"""Which metrics of which engine are looked for in a Prometheus, and what reads them."""
+"""Which metrics of the known engines are looked for in a Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from functools import cache
 
-from specscope_collectors.exposition.mapped import Mapped
-from specscope_collectors.exposition.parse import Exposition
+from specscope_collectors.engines import engines, wanted_names
 from specscope_collectors.exposition.table import DEMO_MARKER, RANK_LABELS
-from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
-from specscope_collectors.sources.sglang_metrics.table import PREFIXES, RAW_INDEX
-from specscope_collectors.sources.sglang_metrics.version import CAME_WITH
+from specscope_collectors.sources.sglang_metrics.table import PREFIXES as SGLANG_PREFIXES
+from specscope_collectors.sources.sglang_metrics.version import CAME_WITH as SGLANG_CAME_WITH
+from specscope_collectors.sources.vllm_metrics.table import CAME_WITH as VLLM_CAME_WITH
+from specscope_collectors.sources.vllm_metrics.table import PREFIXES as VLLM_PREFIXES
 
 UP = "up"
 STARTED = "process_start_time_seconds"
 BESIDE = frozenset({UP, STARTED, DEMO_MARKER})
-"""What is asked for beside the engine's own metrics."""
+"""What is asked for beside the engines' own metrics."""
 
 ENGINE_LABELS = frozenset({
     *RANK_LABELS, "model_name", "engine_type", "pid", "le", "priority", "mode", "category", "is_streaming",
-    "stage", "phase", "cache_source", "engine",
+    "stage", "phase", "cache_source", "engine", "position", "finished_reason",
 })  # fmt: skip
 """Labels that engines write themselves: on their series these are never taken for Prometheus' own."""
 
-
-@dataclass(frozen=True, slots=True)
-class EngineKind:
-    """One engine whose metrics can be read."""
-
-    name: str
-    pattern: str
-    """Regular expression of its metric names."""
-    names: frozenset[str]
-    """Names that are asked for: what is mapped, and what tells the version."""
-    mapped: frozenset[str]
-    read: Callable[[Exposition], Mapped]
+_HEAD = re.compile(r"[a-z]+[:_]")
 
 
-SGLANG = EngineKind(
-    name="sglang",
-    pattern="sglang[:_].+",
-    names=frozenset(RAW_INDEX)
-    | {prefix + name for prefix in PREFIXES for names in CAME_WITH.values() for name in names},
-    mapped=frozenset(RAW_INDEX),
-    read=map_exposition,
-)
+@cache
+def engine_names() -> frozenset[str]:
+    """Return the names of all samples that are mapped or tell the version of an engine."""
+    telling = [
+        prefix + name
+        for prefixes, came_with in ((SGLANG_PREFIXES, SGLANG_CAME_WITH), (VLLM_PREFIXES, VLLM_CAME_WITH))
+        for names in came_with.values()
+        for prefix in prefixes
+        for name in names
+    ]
+    return (wanted_names() | frozenset(telling)) - BESIDE
+
+
+def heads(names: Iterable[str]) -> frozenset[str]:
+    """Return what the names begin with, e.g. ``sglang:``."""
+    return frozenset(match[0] for name in names if (match := _HEAD.match(name)))
+
+
+def pattern() -> str:
+    """Return the regular expression of everything that may be an engine's."""
+    return f"(?:{'|'.join(sorted(heads(engine_names())))}).+"
+
+
+def spelt_as(there: Iterable[str]) -> frozenset[str]:
+    """Return all names of the engines in the spelling that is there: some of them appear only later."""
+    used = heads(there)
+    return frozenset(name for name in engine_names() if heads((name,)) <= used)
+
+
+def is_engine(names: Iterable[str]) -> bool:
+    """Tell whether any of the names is an engine's, and not only one that stands beside them."""
+    found = list(names)
+    return any(engine.claims(found) for engine in engines())

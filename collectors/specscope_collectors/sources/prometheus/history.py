@@ -9,7 +9,6 @@ import structlog
 from specscope_collectors.increments import CheckpointError
 from specscope_collectors.observations import Sink, SourceHealth
 from specscope_collectors.sources.prometheus import SOURCE
-from specscope_collectors.sources.prometheus.engines import EngineKind
 from specscope_collectors.sources.prometheus.replay import Replay, Tally
 from specscope_collectors.sources.prometheus.segment import Reading, Segment
 from specscope_collectors.sources.prometheus.state import Place, State, decode
@@ -29,7 +28,6 @@ class History:
     """Call `open` once, then `advance` until it returns True."""
 
     reading: Reading
-    engine: EngineKind
     sink: Sink
     max_series: int
     tally: Tally = field(init=False)
@@ -63,7 +61,7 @@ class History:
             except CheckpointError as error:
                 log.warning("starting anew", history=name, reason=str(error))
         state = state or State(place=Place(asked_from_ms=since_ms, done_to_ms=since_ms))
-        replay = Replay(self.engine, self.max_series)
+        replay = Replay(self.max_series)
         return Segment(self.reading, replay, self.sink, name, state, resume.sequence, bound_ms)
 
     async def advance(self, until_ms: int, now_ms: int) -> bool:

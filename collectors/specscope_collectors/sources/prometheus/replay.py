@@ -13,6 +13,7 @@ import msgspec
 
 from specscope_collectors import launches
 from specscope_collectors.alternation import DOUBTFUL, Doubt, Watch
+from specscope_collectors.engines import engine_named, engine_of, engines
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.identity import Change, Evidence
 from specscope_collectors.increments import Advance, CounterMemory
@@ -21,7 +22,6 @@ from specscope_collectors.observations import HealthState, Level, Observation, S
 from specscope_collectors.redaction import redact_text
 from specscope_collectors.scrape import MetricsReading
 from specscope_collectors.sources.prometheus import SOURCE
-from specscope_collectors.sources.prometheus.engines import EngineKind
 from specscope_collectors.sources.prometheus.scrapes import Scrape, exposition
 from specscope_collectors.sources.prometheus.state import Place, State
 from specscope_collectors.tick import Tick, growth, measurements
@@ -45,6 +45,7 @@ class Tally:
     refused: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
     version: str | None = None
+    """Engine, and the oldest version that may have written what was read last."""
 
     def refuse(self, mapped: Mapped) -> None:
         """Count what was refused in one scrape."""
@@ -65,10 +66,10 @@ class Step:
 class Replay:
     """Reads the scrapes of one server, oldest first."""
 
-    def __init__(self, engine: EngineKind, max_series: int) -> None:
+    def __init__(self, max_series: int) -> None:
         self.tally = Tally()
-        self._engine = engine
         self._max_series = max_series
+        self._engine = engines()[0]
         self._now_ms = 0
         self._watch = Watch(lambda: self._now_ms / 1000)
 
@@ -76,7 +77,12 @@ class Replay:
         """Return what the engine answered in canonical terms; None when it did not answer."""
         if not scrape.is_good:
             return None
-        return self._engine.read(exposition(scrape, self._max_series, doubled))
+        found = exposition(scrape, self._max_series, doubled)
+        engine = engine_of(found.names, self._engine)
+        if engine is None:
+            return None
+        self._engine = engine
+        return engine.map(found, adaptive=False)
 
     def fell(self, state: State, scrape: Scrape, mapped: Mapped) -> bool:
         """Return whether something between the last scrape and this one must be looked at closely."""
@@ -127,7 +133,7 @@ class Replay:
         known = launches.with_models(verdict.known, mapped)
         found += measurements(tick, msgspec.structs.replace(verdict, known=known), grown)
         self.tally.launches += verdict.change is not Change.SAME
-        self.tally.version = known.launch.engine_version
+        self.tally.version = f"{engine_named(known.launch.engine).title} {known.launch.engine_version}"
         place = state.place
         if grown.fell or verdict.change is not Change.SAME:
             place = _replaced(place, changed_ms=scrape.time_ms)
@@ -146,7 +152,7 @@ class Replay:
         verdict = launches.by_metrics(known, mapped, evidence, scrape.time_ms)
         if verdict.change is Change.SAME:
             return verdict
-        return msgspec.structs.replace(verdict, known=_described(verdict.known, scrape, self._engine))
+        return msgspec.structs.replace(verdict, known=_described(verdict.known, scrape))
 
     def _up(self, scrape: Scrape) -> list[Observation]:
         if scrape.up not in (0.0, 1.0):
@@ -155,12 +161,12 @@ class Replay:
         return [Level(metric="scrape.up", labels=labels, time_ms=scrape.time_ms, value=scrape.up)]
 
 
-def _described(known: Known, scrape: Scrape, engine: EngineKind) -> Known:
+def _described(known: Known, scrape: Scrape) -> Known:
     """Keep with the launch what the scraper says of its target: on the series it would only split them."""
     labels = {
         f"prometheus.{name}": redact_text(value[:_MAX_LABEL_CHARACTERS]) for name, value in scrape.witness
     }
-    launch = msgspec.structs.replace(known.launch, environment=labels, engine=engine.name)
+    launch = msgspec.structs.replace(known.launch, environment=labels)
     return msgspec.structs.replace(known, launch=launch)
 
 

@@ -131,12 +131,15 @@ def _is_added(name: str, added: frozenset[str]) -> bool:
 
 def exposition(scrape: Scrape, max_series: int, doubled: frozenset[str]) -> Exposition:
     """Return what the engine answered, at most ``max_series`` of it, as the parser would have read it."""
-    found = Exposition(lines=len(scrape.samples), samples=scrape.samples)
+    samples = dict(scrape.samples)
+    if scrape.started is not None:
+        samples[STARTED, ()] = scrape.started
+    found = Exposition(lines=len(samples), samples=samples)
     found.names = frozenset(name for name, _ in scrape.samples)
     for name in sorted(doubled):
         found.refuse(name, f"{name}: two series that cannot be told apart")
-    if len(scrape.samples) > max_series:
-        kept = list(scrape.samples.items())
+    if len(samples) > max_series:
+        kept = list(samples.items())
         found.samples = dict(kept[:max_series])
         found.over_limit = len(kept) - max_series
         for (name, _), _ in kept[max_series:]:

@@ -15,7 +15,6 @@ from specscope_collectors.sources.prometheus.api import Api
 from specscope_collectors.sources.prometheus.connection import authorization, connection
 from specscope_collectors.sources.prometheus.discovery import Found, Question
 from specscope_collectors.sources.prometheus.durations import duration_ms
-from specscope_collectors.sources.prometheus.engines import SGLANG
 from specscope_collectors.sources.prometheus.history import History
 from specscope_collectors.sources.prometheus.segment import InThread, Reading
 from specscope_collectors.sources.prometheus.selectors import (
@@ -120,9 +119,7 @@ def make_api(config: Config, options: CollectorOptions) -> tuple[httpx.AsyncClie
 
 def question(config: Config, from_ms: int, to_ms: int) -> Question:
     """Return what to look for within a time."""
-    return Question(
-        SGLANG, config.match, config.server_label, config.server_name, from_ms, to_ms, config.servers
-    )
+    return Question(config.match, config.server_label, config.server_name, from_ms, to_ms, config.servers)
 
 
 def history_of(
@@ -146,7 +143,7 @@ def history_of(
         step_ms=duration_ms(config.step),
         in_thread=in_thread,
     )
-    return History(reading, found.engine, sink, max_series)
+    return History(reading, sink, max_series)
 
 
 def history_target(name: str, api: Api) -> Target:
