@@ -10,6 +10,7 @@ from typing import Any
 
 from specscope_collectors.clock import Clock, system_clock
 from specscope_collectors.collect_file import CollectFile
+from specscope_collectors.departures import Departures
 from specscope_collectors.discoveries import DiscoveryContext
 from specscope_collectors.discovery_job import DiscoveryJob, Surroundings
 from specscope_collectors.job import Job, JobContext
@@ -87,7 +88,8 @@ class _Composition:
 
     def _build_reload(self, file: CollectFile, context: JobContext) -> list[Job]:
         health = OwnHealth(context.sink, self._plan.collector, FILE)
-        return [ReloadJob(file, self._apply, health, context.pool, context.clock)]
+        departures = Departures(self._roster, self.runner.part, str(file.path))
+        return [ReloadJob(file, self._apply, health, departures, context.pool, context.clock)]
 
     def _build_discovery(self, config: Named, context: JobContext) -> list[Job]:
         plan = config.plan

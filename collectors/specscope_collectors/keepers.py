@@ -79,6 +79,11 @@ class Keepers(Generic[S]):
             self._tasks[key] = asyncio.create_task(self._work(key, wanted[key], at / len(started)), name=key)
         return change
 
+    def part(self, key: str, value: S) -> None:
+        """Say farewell to something that was kept before a restart, unless it is kept now."""
+        if key not in self._kept:
+            self._leave(self._part(key, value))
+
     async def close(self, timeout_seconds: float) -> None:
         """End all tasks; wait for them, but not longer than ``timeout_seconds``."""
         for key in tuple(self._tasks):

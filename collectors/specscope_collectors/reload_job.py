@@ -11,6 +11,7 @@ import structlog
 
 from specscope_collectors.clock import Clock
 from specscope_collectors.collect_file import CollectFile, CollectFileError
+from specscope_collectors.departures import Departures
 from specscope_collectors.health import MAX_DETAIL
 from specscope_collectors.job_set import JobSetError
 from specscope_collectors.observations import Event, HealthState, SourceHealth
@@ -35,12 +36,15 @@ class ReloadJob:
         file: CollectFile,
         apply: Callable[[CollectPlan], Awaitable[None]],
         health: OwnHealth,
+        departures: Departures,
         pool: Executor,
         clock: Clock,
     ) -> None:
         self._file = file
         self._apply = apply
         self._health = health
+        self._departures = departures
+        self._is_resumed = False
         self._pool = pool
         self._clock = clock
         self._touched: object = None
@@ -56,11 +60,19 @@ class ReloadJob:
         if touched != self._touched:
             await self._look()
             self._touched = touched
+        await self._resume()
+        self._departures.check()
         await self._say()
         return POLL_SECONDS
 
     async def close(self) -> None:
         """Nothing is open."""
+
+    async def _resume(self) -> None:
+        if not self._is_resumed:
+            data: bytes | None = await self._in_pool(self._health.resume)
+            self._departures.restore(data or b"")
+            self._is_resumed = True
 
     async def _look(self) -> None:
         fingerprint = await self._in_pool(self._file.fingerprint)
@@ -97,24 +109,24 @@ class ReloadJob:
             return
         events = self._unsaid[:]
         health = self._state(now_ms)
-        await self._in_pool(lambda: self._health.report([health, *events]))
+        checkpoint = self._departures.encode()
+        await self._in_pool(lambda: self._health.report([health, *events], checkpoint))
         del self._unsaid[: len(events)]
         self._said_ms = now_ms
 
     def _state(self, now_ms: int) -> SourceHealth:
         count = len(self._problems)
+        words = (
+            f"{count} error{'s' * (count != 1)}; the former file stays in force: {'; '.join(self._problems)}"
+        )
         return SourceHealth(
             source=SOURCE,
             time_ms=now_ms,
             state=HealthState.INVALID if count else HealthState.OK,
-            url=str(self._file.path),
+            url=str(self._file.path)[:MAX_DETAIL],
             duration_seconds=0.0,
             refused=count,
-            detail=f"{count} error{'s' * (count != 1)}; the former file stays in force: {'; '.join(self._problems)}"[
-                :MAX_DETAIL
-            ]
-            if count
-            else "",
+            detail=words[:MAX_DETAIL] if count else "",
             remedy="correct the file; it is read again when it changes" if count else "",
         )
 

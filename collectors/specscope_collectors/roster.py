@@ -64,6 +64,16 @@ class Roster:
         self._lists = {origin: self._lists[origin] for origin in origins if origin in self._lists}
         self._update()
 
+    @property
+    def targets(self) -> tuple[Watching, ...]:
+        """Return who is to be watched now."""
+        return self._merged.targets
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everybody who may list servers has done so."""
+        return all(origin in self._lists for origin in self._order)
+
     def refused(self, origin: str) -> tuple[str, ...]:
         """Return why servers of ``origin`` are not watched."""
         return self._merged.refused.get(origin, ())

@@ -105,6 +105,15 @@ class Runner:
         self._targets = self._keyed(targets)
         self._soon(self._reconcile)
 
+    def part(self, watching: Watching) -> None:
+        """Say that a target of an earlier run is gone, unless it is watched."""
+
+        def part() -> None:
+            if self._watched is not None:
+                self._watched.part(watching.target.name, watching)
+
+        self._soon(part)
+
     def set_concurrency(self, concurrency: int) -> None:
         """Read so many targets at the same time, from the next scrape of each."""
 

@@ -64,6 +64,11 @@ class Fleet:
     def file_states(self) -> list[HealthState]:
         return [health.state for health in self.sink.all(SourceHealth) if health.source == "collect_file"]
 
+    def checkpoint(self) -> bytes:
+        """Return what the follower of the file remembers."""
+        found = [resume for name, resume in self.sink.resumes.items() if name.endswith("/collect_file")]
+        return (found[0].checkpoint if found else None) or b""
+
     def until_scraped(self, server: Server, more: int = 2) -> None:
         seen = self.scrapes(server)
         wait_until(lambda: self.scrapes(server) >= seen + more)
@@ -72,6 +77,7 @@ class Fleet:
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     monkeypatch.setattr(reload_job, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(reload_job, "REPORT_SECONDS", 0.5)
     with serving(Engine()) as one, serving(Engine()) as two:
         made = Fleet(tmp_path / "collect.toml", MemorySink(), one, two)
         try:
@@ -225,3 +231,24 @@ def test_a_store_that_is_down_at_the_farewell_does_not_hurt(fleet: Fleet) -> Non
     with contextlib.suppress(AssertionError):
         wait_until(lambda: False, 0.2)
     fleet.until_scraped(fleet.two)
+
+
+def test_a_server_that_left_while_nobody_watched_is_gone(fleet: Fleet, tmp_path: Path) -> None:
+    listing = tmp_path / "targets.json"
+    listing.write_text(json.dumps([{"targets": [fleet.two.url]}]))
+    discover = f"[[discover]]\nkind = 'file_sd'\nfiles = ['{listing}']\ninterval_seconds = 1\n"
+    fleet.start(target(fleet.one) + discover)
+    fleet.until_scraped(fleet.one)
+    fleet.until_scraped(fleet.two)
+    assert fleet.runner is not None
+    wait_until(lambda: all(each.url.encode() in fleet.checkpoint() for each in (fleet.one, fleet.two)))
+    fleet.runner.stop()
+    fleet.start(discover)  # and the discovery is still there
+    wait_until(lambda: HealthState.GONE in fleet.sink.states())
+    fleet.until_scraped(fleet.two)
+    gone = [each.url for each in fleet.sink.all(SourceHealth) if each.state is HealthState.GONE]
+    assert gone == [f"{fleet.one.url}/metrics"]
+    fleet.runner.stop()
+    fleet.start(discover)
+    fleet.until_scraped(fleet.two)
+    assert fleet.sink.states().count(HealthState.GONE) == 1  # said once
