@@ -68,11 +68,22 @@ def _origin(metric: Metric) -> str:
         for engine, known in TABLES
         if (lines := [line for row in known.rows if row.metric == metric.name for line in _lines(row, known)])
     ]
+    found += [
+        f"From Specscope's probe inside {engine.title}: {_guest(row)}."
+        for engine, known in TABLES
+        for row in known.guests
+        if row.metric == metric.name
+    ]
     if found:
         return "\n\n".join(found)
     if metric.name in OTHER_SOURCES:
         return f"Not in `/metrics`: {OTHER_SOURCES[metric.name]}."
     return "Measured by the collector itself, for every source."
+
+
+def _guest(row: Row) -> str:
+    only = f", of which {code('='.join(row.where))}" if row.where else ""
+    return f"{code(row.names[0])}{only}"
 
 
 def _lines(row: Row, known: Table) -> list[list[str]]:

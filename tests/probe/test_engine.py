@@ -87,7 +87,7 @@ def test_the_phases_of_cycles_add_up(probed_rig: RunningRig) -> None:
     for kind, phases in PHASES.items():
         cycle = found.total("specscope_cycle_seconds_total", kind=kind)
         parts = {phase: found.total("specscope_phase_seconds_total", phase=phase) for phase in phases}
-        if kind == "plain":
+        if kind in ("plain", "gap"):  # the one is not served here, the other is its own only phase
             assert cycle == 0
             continue
         assert all(seconds >= 0 for seconds in parts.values())

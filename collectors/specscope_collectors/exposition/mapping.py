@@ -71,7 +71,8 @@ class _Mapping:
             raw = self._table.index.get(name)
             if raw is None:
                 continue
-            self._notice(labels)
+            if not raw.is_guest:
+                self._notice(labels)
             if name in doubled:
                 first = self._table.prefixes[0]
                 self.mapped.refuse(f"{name} stands beside {first}{raw.family}, which is used instead")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from specscope_collectors.catalogue import CATALOGUE, Across, Kind
 from specscope_collectors.increments import LabelPairs
@@ -77,6 +77,8 @@ class RawName:
     """Name without prefix and without histogram suffix."""
     suffix: str
     """``_bucket``, ``_sum``, ``_count``, or empty for a plain sample."""
+    is_guest: bool = False
+    """Not of the engine's own: its labels say nothing of which models and ranks the engine reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,14 @@ class Table:
     """As the engine writes it, and without a colon."""
     versions: tuple[str, ...]
     """Versions whose metric sets are known, oldest first; versions in between resemble the one before."""
+    guests: tuple[Row, ...] = ()
+    """What others write among the engine's metrics, under names that have no prefix: ours, inside it."""
     index: Mapping[str, RawName] = field(init=False)
     """Raw sample name as it stands in the exposition → what it is used for."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "index", _raw_index(self.rows, self.prefixes))
+        guests = {name: replace(raw, is_guest=True) for name, raw in _raw_index(self.guests, ("",)).items()}
+        object.__setattr__(self, "index", _raw_index(self.rows, self.prefixes) | guests)
 
     @property
     def wanted(self) -> frozenset[str]:
@@ -102,7 +107,7 @@ class Table:
         return frozenset(self.index) | {DEMO_MARKER}
 
 
-def _raw_index(rows: tuple[Row, ...], prefixes: tuple[str, str]) -> dict[str, RawName]:
+def _raw_index(rows: tuple[Row, ...], prefixes: tuple[str, ...]) -> dict[str, RawName]:
     families: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         for name in row.names:

@@ -16,6 +16,7 @@ from specscope_collectors.exposition.table import (
     Row,
     Table,
 )
+from specscope_collectors.sources.sglang_metrics.probe_table import probe_rows
 
 __all__ = [
     "DEMO_MARKER",
@@ -160,7 +161,9 @@ OTHER_SOURCES: Mapping[str, str] = {
 """Catalogued metric → why no row above produces it (``scrape.*`` is made by the collector itself)."""
 
 
-TABLE = Table("sglang", ROWS, PREFIXES, ENGINE_VERSIONS)
+_GUESTS = probe_rows(len(ENGINE_VERSIONS), first=ENGINE_VERSIONS.index("0.5.8"))
+
+TABLE = Table("sglang", ROWS, PREFIXES, ENGINE_VERSIONS, _GUESTS)
 
 RAW_INDEX = TABLE.index
 """Raw sample name as it stands in the exposition → what it is used for."""
