@@ -24,9 +24,13 @@ _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)$")
 
 def need_prometheus() -> None:
     """Skip (fail in CI) where no Prometheus is installed."""
-    if shutil.which("prometheus") and shutil.which("promtool"):
+    _need("prometheus", "prometheus", "promtool")
+
+
+def _need(package: str, *commands: str) -> None:
+    if all(shutil.which(command) for command in commands):
         return
-    reason = "no Prometheus for the tests: install the package prometheus (Debian, Ubuntu)"
+    reason = f"no {commands[0]} for the tests: install the package {package} (Debian, Ubuntu)"
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -87,7 +91,7 @@ class Prometheus:
                 [*command, *self.options], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self._is_ready():
+        while not _is_there(f"{self.url}/-/ready"):
             assert self.process.poll() is None, log_tail(self.folder / "prometheus.log")
             assert time.monotonic() < deadline, log_tail(self.folder / "prometheus.log")
             time.sleep(POLL_SECONDS)
@@ -104,12 +108,6 @@ class Prometheus:
         found: list[dict[str, Any]] = answer.json()["data"]["result"]
         return found
 
-    def _is_ready(self) -> bool:
-        try:
-            return httpx.get(f"{self.url}/-/ready", timeout=5.0).status_code == httpx.codes.OK
-        except httpx.HTTPError:
-            return False
-
 
 @contextmanager
 def running(folder: Path, lines: Iterable[str] = (), *options: str, scrape: str = "") -> Iterator[Prometheus]:
@@ -123,3 +121,35 @@ def running(folder: Path, lines: Iterable[str] = (), *options: str, scrape: str 
         yield server
     finally:
         server.kill()
+
+
+@contextmanager
+def victoria_metrics(folder: Path, lines: Iterable[str]) -> Iterator[str]:
+    """Run a VictoriaMetrics that holds these samples (OpenMetrics lines); yield its URL."""
+    _need("victoria-metrics", "victoria-metrics")
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    command = ["victoria-metrics", f"-storageDataPath={folder / 'vm'}", f"-httpListenAddr=127.0.0.1:{port}"]
+    log_path = folder / "vm.log"
+    with log_path.open("wb") as log:
+        process = subprocess.Popen([*command, "-retentionPeriod=10y"], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not _is_there(f"{url}/health"):
+            assert time.monotonic() < deadline, log_tail(log_path)
+            time.sleep(POLL_SECONDS)
+        parts = (line.rpartition(" ") for line in lines)
+        text = "".join(f"{sample} {round(float(seconds) * 1000)}\n" for sample, _, seconds in parts)
+        with httpx.Client(timeout=60.0) as client:
+            client.post(f"{url}/api/v1/import/prometheus", content=text).raise_for_status()
+            client.get(f"{url}/internal/force_flush").raise_for_status()
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_there(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5.0).status_code == httpx.codes.OK
+    except httpx.HTTPError:
+        return False

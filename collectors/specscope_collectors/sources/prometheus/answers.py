@@ -31,6 +31,10 @@ class _Matrix(msgspec.Struct):
     result: msgspec.Raw
 
 
+class _Instant(msgspec.Struct):
+    value: tuple[float, str]
+
+
 class Reply(msgspec.Struct, frozen=True):
     """What an answer says: data, or why there is none."""
 
@@ -58,9 +62,13 @@ def matrix(data: msgspec.Raw) -> list[RawSeries]:
 
 
 def scalar(data: msgspec.Raw) -> float:
-    """Return the value of a scalar. Raises `BadAnswerError`."""
+    """Return the value of a scalar, which VictoriaMetrics gives as a vector. Raises `BadAnswerError`."""
     found = _decode(data, _Matrix)
-    _, value = _decode(found.result, tuple[float, str])
+    if found.result_type == "vector":
+        (instant,) = _decode(found.result, tuple[_Instant])
+        _, value = instant.value
+    else:
+        _, value = _decode(found.result, tuple[float, str])
     return float(value)
 
 
