@@ -22,10 +22,11 @@ from specscope_server.acceptance.requests import finished_in
 from specscope_server.acceptance.survival import depth_of
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Launch, Request
+from specscope_server.store.sampling import one_in
 
 Counts: TypeAlias = NDArray[np.int64]
 MAX_REQUESTS = 20_000
-"""Requests that one answer reads; of more, every n-th is taken, so that no stretch of time is left out."""
+"""Requests that one answer reads; of more, one in n is taken, so that no stretch of time is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def of_requests(
         Request.accepted_histogram,
     ).where(*scope)  # fmt: skip
     if every > 1:
-        query = query.where(Request.id % every == 0)
+        query = query.where(one_in(Request.id, every))
     places, histograms, varied = [], [], 0
     rows: list[Any] = list(session.execute(query))
     for time_ms, launch_id, calls, proposed, text in rows:
@@ -74,7 +75,7 @@ def of_requests(
         else:
             places.append((time_ms - window.from_ms) // window.step_ms)
             histograms.append((*histogram, *[0] * (depth + 1))[: depth + 1])
-    notes = [f"One request in {every} was read, of {total:,}."] if every > 1 else []
+    notes = [f"About one request in {every} was read, of {total:,}."] if every > 1 else []
     if varied:
         notes.append(f"Left out, because K may have varied between their cycles: {varied:,} requests.")
     covers = frozenset(row[1] for row in rows)

@@ -129,8 +129,8 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
                 "outlier",
                 "request that stands apart",
                 "Its accept length is so far from that of its peers, low or high, that chance would give "
-                "such a request in less than one window of twenty. Near 1: the draft fails on it. Near K + 1: "
-                "its output often repeats itself.",
+                "such a request in less than one window of twenty. Near 1: the draft fails on it. Near "
+                "K + 1: its output often repeats itself.",
                 "n · 2 · exp(−m · I(τ − 1)) < 5 %, m corrected for how much requests differ",
             ),
         ),

@@ -144,6 +144,8 @@ def _pooled(summary: RequestSummary, few: bool) -> NumberCard:
 
 def _mean(summary: RequestSummary, few: bool) -> NumberCard:
     gap = "" if summary.gap is None else f"pooled is {summary.gap:+.2f} against it".replace("-", "−")
+    if summary.gap is not None and abs(summary.gap) < 0.005:
+        gap = "equal to the pooled one"
     facts = [gap, f"n = {count_text(summary.requests)} requests"]
     why = [("Definition", "Mean of the requests' own τ: each counts once"), ("Gap", summary.gap_note)]
     text = number_text(summary.request_mean_accept_length)

@@ -1,4 +1,4 @@
-"""Read the requests of a scope for statistics: all of them, or every n-th of very many."""
+"""Read the requests of a scope for statistics: all of them, or one in n of very many."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from specscope_server.acceptance.survival import depth_of
 from specscope_server.models import Request
 from specscope_server.requests.filters import Scope
 from specscope_server.store.canary import is_traffic
+from specscope_server.store.sampling import one_in
 
 MAX_REQUESTS = 20_000
-"""Requests that statistics are computed from; of more, every n-th is taken, over the whole range."""
+"""Requests that statistics are computed from; of more, one in n is taken, over the whole range."""
 GroupKey: TypeAlias = tuple[int, int]
 """(launch id, K)."""
 
@@ -49,7 +50,7 @@ class Population:
     total: int
     """Requests in scope, with counts or without."""
     every: int
-    """1 = all were read; n = one request in n."""
+    """1 = all were read; n = about one request in n."""
     without_counts: int
     """Of those read: requests that say nothing about speculation."""
     rows: Sequence[Row]
@@ -82,9 +83,8 @@ class Population:
         """Return what must be said when not all were read."""
         if self.every == 1:
             return ""
-        return (
-            f"Computed from one request in {self.every:,}, of {self.total:,}: choose a shorter range for all."
-        )
+        words = f"Computed from about one request in {self.every:,}, of {self.total:,}"
+        return f"{words}: choose a shorter range for all."
 
 
 def read_population(session: Session, scope: Scope, most: int = MAX_REQUESTS) -> Population:
@@ -97,7 +97,7 @@ def read_population(session: Session, scope: Scope, most: int = MAX_REQUESTS) ->
         Request.accepted_drafts, Request.proposed_drafts, Request.accepted_histogram, Request.labels,
     ).where(*conditions, is_traffic())  # fmt: skip
     if every > 1:
-        query = query.where(Request.id % every == 0)
+        query = query.where(one_in(Request.id, every))
     found: list[Any] = list(session.execute(query.order_by(Request.time_ms, Request.id)))
     rows = list(_rows(found, scope))
     return Population(len(found) if every == 1 else total, every, len(found) - len(rows), rows)

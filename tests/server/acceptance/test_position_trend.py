@@ -171,12 +171,12 @@ def test_csv_has_a_row_for_each_cell(web: Web, feed: Feed) -> None:
     assert "etag" in table.headers
 
 
-def test_of_very_many_requests_every_nth_is_read(
+def test_of_very_many_requests_about_one_in_n_is_read(
     web: Web, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed.launch()
     post(web, [answer(f"r{n}", T0 + n * 1_000) for n in range(100)])
     monkeypatch.setattr(position_counts, "MAX_REQUESTS", 30)
     found = web.api("/acceptance/positions/trend", step="10m", **WINDOW)
-    assert found["note"] == "One request in 4 was read, of 100."
-    assert found["cells"][0]["cycles"] == 25 * 13
+    assert found["note"] == "About one request in 4 was read, of 100."
+    assert 23 <= found["cells"][0]["cycles"] / 13 <= 27
