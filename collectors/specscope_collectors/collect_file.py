@@ -86,7 +86,7 @@ class _Reading:
         plan = CollectPlan(
             options=options,
             targets=(*self.file.also, *self._targets(options)),
-            jobs=self._jobs(),
+            jobs=self._jobs(options),
             discoveries=self._discoveries(options),
             file=self.file,
         )
@@ -171,13 +171,13 @@ class _Reading:
         read_as = apply_access(config, options, where, self.problems)
         return DiscoveryPlan(kind=kinds[name], config=config, options=read_as, where=where)
 
-    def _jobs(self) -> tuple[JobPlan, ...]:
+    def _jobs(self, options: CollectorOptions) -> tuple[JobPlan, ...]:
         plans = []
         for kind in job_kinds().values():
             for where, table in self._tables(kind.source):
                 config = read_table(table, kind.config, where, self.problems)
                 if config is not None:
-                    plans.append(JobPlan(kind=kind, config=config, where=where))
+                    plans.append(JobPlan(kind=kind, config=config, where=where, options=options))
         return tuple(plans)
 
     def _tables(self, name: str) -> list[tuple[str, dict[str, Any]]]:

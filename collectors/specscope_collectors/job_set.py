@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specscope_collectors.job import Job, JobContext, JobError
 from specscope_collectors.job_loop import JobLoop, close_job
@@ -92,7 +92,7 @@ async def make(plans: Sequence[JobPlan], kept: Sequence[Made], context: JobConte
             made.append(same)
             continue
         try:
-            fresh = Made(plan, tuple(plan.kind.build(plan.config, context)))
+            fresh = Made(plan, tuple(plan.kind.build(plan.config, _of(plan, context))))
         except (JobError, ValueError, OSError) as error:
             problems.append(f"{plan.where}: {error}")
         else:
@@ -104,6 +104,10 @@ async def make(plans: Sequence[JobPlan], kept: Sequence[Made], context: JobConte
             await close_job(job)
         raise JobSetError(problems)
     return made
+
+
+def _of(plan: JobPlan, context: JobContext) -> JobContext:
+    return context if plan.options is None else replace(context, options=plan.options)
 
 
 def _twins(made: Sequence[Made]) -> list[str]:

@@ -37,6 +37,8 @@ class JobPlan:
     kind: JobKind
     config: Any
     where: str = field(compare=False)
+    options: CollectorOptions | None = None
+    """How it reads servers; None = as everything else in the process."""
     """File and table, for messages."""
 
 

@@ -67,11 +67,13 @@ class Workshop:
     """Makes jobs and remembers them."""
 
     made: list[Counting] = field(default_factory=list)
+    options: list[CollectorOptions] = field(default_factory=list)
 
     def build(self, config: Config, context: JobContext) -> list[Job]:
         if config.is_wrong:
             raise JobError(f"{config.name} cannot be")
         job = Counting(config)
+        self.options.append(context.options)
         self.made.append(job)
         return [job]
 

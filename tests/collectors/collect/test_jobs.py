@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 import structlog
@@ -149,6 +150,20 @@ def test_plans_that_cannot_be_change_nothing(wrong: Config, reason: str) -> None
         assert caught.value.problems[0].startswith(reason)
         assert jobs.names == ["a"]
         assert [job.closed for job in shop.made] == [0] + [1] * (len(shop.made) - 1)
+        await jobs.close(5)
+
+    asyncio.run(go())
+
+
+def test_changed_options_make_a_job_anew_with_them() -> None:
+    async def go() -> None:
+        shop = Workshop()
+        jobs = JobSet(context)
+        (plan,) = shop.plans(Config(name="a"))
+        for interval in (1, 1, 2):
+            options = CollectorOptions(scrape_interval_seconds=interval)
+            await jobs.replace([replace(plan, options=options)])
+        assert [each.scrape_interval_seconds for each in shop.options] == [1, 2]
         await jobs.close(5)
 
     asyncio.run(go())
