@@ -122,8 +122,12 @@ def read(
     board: Board | None = None,
     steps: int = 1_000,
     after_step: Callable[[int, float], None] = lambda count, wait: None,
+    tolerated: type[Exception] | tuple[()] = (),
 ) -> int:
-    """Step a new job until there is nothing to do now; return the number of steps."""
+    """Step a new job until there is nothing to do now; return the number of steps.
+
+    A step that raises what is ``tolerated`` is tried again, as the runner of jobs does.
+    """
 
     async def go(pool: ThreadPoolExecutor) -> int:
         context = JobContext(
@@ -137,7 +141,10 @@ def read(
         (job,) = build(config, context)
         try:
             for count in range(1, steps + 1):
-                wait = await job.step()
+                try:
+                    wait = await job.step()
+                except tolerated:
+                    continue
                 after_step(count, wait)
                 if wait > 0:
                     return count

@@ -40,8 +40,9 @@ def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
 
 
 def test_moments_are_utc_unless_they_say() -> None:
-    assert moment_ms("1970-01-02", NOW_MS) == 86_400_000
-    assert moment_ms("1970-01-01T01:00+01:00", NOW_MS) == 0
+    assert moment_ms("2020-01-02", NOW_MS) - moment_ms("2020-01-01T00:00Z", NOW_MS) == 86_400_000
+    assert moment_ms("2020-01-01T01:00+01:00", NOW_MS) == moment_ms("2020-01-01", NOW_MS)
+    assert moment_ms("99999d", NOW_MS) == moment_ms("1999-01-01", NOW_MS) == moment_ms("2015-01-01", NOW_MS)
 
 
 @given(st.text())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+EARLIEST_MS = 1_420_070_400_000
+"""2015: no engine that we read is older."""
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _PART = re.compile(r"(\d{1,9})(ms|s|m|h|d|w)")
 _WHOLE = re.compile(r"(?:\d{1,9}(?:ms|s|m|h|d|w))+")
@@ -21,7 +23,7 @@ def moment_ms(text: str, now_ms: int) -> int:
     """Return epoch milliseconds of an ISO 8601 time (UTC without a zone), or of so long ago (``30d``)."""
     text = text.strip()
     if _WHOLE.fullmatch(text):
-        return now_ms - duration_ms(text)
+        return max(now_ms - duration_ms(text), EARLIEST_MS)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -29,7 +31,7 @@ def moment_ms(text: str, now_ms: int) -> int:
             f"{text[:40]!r} is no time; write how long ago (30d, 12h) or a time like 2026-11-01T00:00Z"
         ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    return max(int(moment.timestamp() * 1000), EARLIEST_MS)
 
 
 def promql_duration(length_ms: int) -> str:

@@ -15,7 +15,7 @@ from specscope_collectors.sources.prometheus import SOURCE
 from specscope_collectors.sources.prometheus.api import ApiProblem
 from specscope_collectors.sources.prometheus.connection import ApiConfigError
 from specscope_collectors.sources.prometheus.discovery import Found, discover
-from specscope_collectors.sources.prometheus.durations import duration_ms
+from specscope_collectors.sources.prometheus.durations import duration_ms, moment_ms
 from specscope_collectors.sources.prometheus.history import History
 from specscope_collectors.sources.prometheus.segment import SharedError
 from specscope_collectors.sources.prometheus.settings import (
@@ -80,7 +80,7 @@ class PrometheusJob:
     async def _look(self, now_ms: int) -> Found:
         """Find out which servers are there, now and then."""
         if self._found is None or self._discover.now():
-            from_ms = now_ms - duration_ms(self._config.back_fill)
+            from_ms = moment_ms(self._config.back_fill, now_ms)
             self._found = await discover(self._api, question(self._config, from_ms, now_ms))
             self._discover.restart()
             await self._in_thread(partial(self._teller.found, "; ".join(self._found.left_out)))
@@ -117,7 +117,7 @@ class PrometheusJob:
             in_thread=self._in_thread,
             max_series=self._context.options.max_series_per_target,
         )
-        await self._in_thread(partial(history.open, now_ms - duration_ms(self._config.back_fill)))
+        await self._in_thread(partial(history.open, moment_ms(self._config.back_fill, now_ms)))
         self._histories[name] = history
         return history
 

@@ -71,6 +71,10 @@ class Replay:
         self._max_series = max_series
         self._engine = engines()[0]
         self._now_ms = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the last scrapes: reading goes on at an earlier one than the last."""
         self._watch = Watch(lambda: self._now_ms / 1000)
 
     def read(self, scrape: Scrape, doubled: frozenset[str]) -> Mapped | None:

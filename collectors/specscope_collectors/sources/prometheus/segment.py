@@ -98,6 +98,7 @@ class Segment:
             return await self._advance(done_ms, limit_ms, now_ms)
         except BaseException:
             self.state, self._pending = self._stored, []
+            self.replay.forget()
             raise
 
     async def _advance(self, done_ms: int, limit_ms: int, now_ms: int) -> bool:
