@@ -117,5 +117,6 @@ def _bar(theme: Theme) -> dict[str, Any]:
 
 def _launch(launch: Any) -> str:
     """Return a launch by its depth; a version is untrusted and escaped where it is drawn."""
-    depth = "off" if launch.num_steps is None else f"K={launch.num_steps}"
+    off = "launch" if launch.engine == "vllm" else "off"
+    depth = off if launch.num_steps is None else f"K={launch.num_steps}"
     return f"{depth} · {launch.engine_version}" if launch.engine_version else depth

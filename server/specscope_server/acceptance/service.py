@@ -142,7 +142,9 @@ def engine_rate(context: Context) -> EngineRate:
     definition = "rate as the engine printed it, weighted by time, over active stretches only"
     if data is None or decision is None:
         number = context.number(None, "1", definition, ("spec.engine_accept_rate",))
-        number.note = "no rate was printed in this range (SGLang prints one from the 0.5.8 line on)"
+        is_vllm = context.newest is not None and context.newest.launch.engine == "vllm"
+        who = "vLLM prints one in its log only" if is_vllm else "SGLang prints one from the 0.5.8 line on"
+        number.note = f"no rate was printed in this range ({who})"
         return EngineRate(
             number=number, formula=UNDETERMINED, includes_bonus=None, floor=None, strict_equivalent=None
         )

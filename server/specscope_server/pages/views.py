@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specscope_server.acceptance.schemas import AcceptanceSummary, Check, Counts, LaunchBrief, Verdict
+from specscope_server.kit.engines import engine_title
 from specscope_server.kit.health import Overall
 from specscope_server.kit.versions import version_text
 from specscope_server.pages.wording import MISSING, count_text
@@ -135,7 +136,14 @@ def ranks_view(server: ServerSources) -> tuple[str, str]:
 
 def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
     """Return (name, count, meaning) for the table of raw counts."""
-    kinds = {"reported": "reported by requests", "derived": "derived: tokens − requests − verify calls"}
+    is_counted = counts.accepted_drafts_kind == "counted"
+    kinds = {
+        "counted": "counted by the engine as they happen",
+        "reported": "reported by requests",
+        "derived": "derived: tokens − requests − verify calls",
+    }
+    proposed = kinds["counted"] if is_counted else "verify calls × drafts proposed in each"
+    cycles = kinds["counted"] if is_counted else "one per request and cycle, of finished requests"
     accepted = kinds.get(counts.accepted_drafts_kind, "not counted")
     return [
         (
@@ -146,19 +154,17 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
         (
             "Proposed drafts",
             count_text(counts.proposed_drafts),
-            "not counted" if counts.proposed_drafts is None else "verify calls × drafts proposed in each",
+            "not counted" if counts.proposed_drafts is None else proposed,
         ),
         (
             "Verify calls",
             count_text(counts.verify_calls),
-            "not counted"
-            if counts.verify_calls is None
-            else "one per request and cycle, of finished requests",
+            "not counted" if counts.verify_calls is None else cycles,
         ),
         (
             "Generated tokens",
             count_text(counts.generated_tokens),
-            "of finished requests, prefill's one included",
+            f"{'as they happen' if is_counted else 'of finished requests'}, prefill's one included",
         ),
         ("Finished requests", count_text(counts.finished_requests), ""),
         ("Decoded tokens", count_text(counts.decoded_tokens), "live counter, unfinished requests included"),
@@ -168,8 +174,8 @@ def count_rows(counts: Counts) -> list[tuple[str, str, str]]:
 def launch_title(launch: LaunchItem) -> str:
     """Return a launch in a few words: engine, algorithm, depth."""
     parts = [
-        f"{launch.engine} {_version(launch) or 'of unknown version'}",
-        launch.algorithm or "no speculation",
+        f"{engine_title(launch.engine)} {_version(launch) or 'of unknown version'}",
+        launch.algorithm or ("no speculation" if _says_settings(launch) else "speculation not said"),
     ]
     if launch.num_steps is not None:
         parts.append(f"K = {launch.num_steps}")
@@ -194,6 +200,23 @@ def _version(launch: LaunchItem | LaunchBrief) -> str | None:
     return version_text(launch.engine_version, launch.version_source)
 
 
+def _says_settings(launch: LaunchItem | LaunchBrief) -> bool:
+    """Tell whether the engine says how it was started: then what it does not name is off."""
+    return launch.engine != "vllm"
+
+
+def _speculation(summary: AcceptanceSummary, launch: LaunchBrief) -> str:
+    """Return the method; where the engine does not say it, whether anything shows that drafts are made."""
+    if launch.algorithm or _says_settings(launch):
+        return launch.algorithm or "off"
+    return "on (method not said)" if summary.accept_length.value is not None else "not said"
+
+
+def _depth(summary: AcceptanceSummary, launch: LaunchBrief) -> int | None:
+    told = summary.num_steps.value
+    return round(told) if launch.num_steps is None and told is not None else launch.num_steps
+
+
 def _value(value: object) -> str:
     return MISSING if value is None else str(value)
 
@@ -206,15 +229,15 @@ def facts_of(summary: AcceptanceSummary) -> list[tuple[str, str]]:
     shape = [
         f"{symbol} = {value}"
         for symbol, value in (
-            ("K", launch.num_steps),
+            ("K", _depth(summary, launch)),
             ("topk", launch.eagle_topk),
             ("D", launch.num_draft_tokens),
         )
         if value is not None
     ]
     rows = [
-        ("Engine", f"{launch.engine} {_version(launch) or '(version unknown)'}"),
-        ("Speculation", " · ".join([launch.algorithm or "off", *shape])),
+        ("Engine", f"{engine_title(launch.engine)} {_version(launch) or '(version unknown)'}"),
+        ("Speculation", " · ".join([_speculation(summary, launch), *shape])),
         ("Model", launch.model or ""),
         ("Draft", launch.draft_model or ""),
     ]
