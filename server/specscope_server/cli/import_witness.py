@@ -15,7 +15,13 @@ import orjson
 from sqlalchemy import Connection, Engine, select
 
 from specscope_collectors.observations import Event, Increment, Launch, Level, Observation, SpeculativeConfig
-from specscope_collectors.sources.sglang_log.witness import compatible, left_to_say
+from specscope_collectors.sources.sglang_log.witness import (
+    SEED,
+    compatible,
+    is_same_start,
+    left_to_say,
+    since,
+)
 from specscope_server.kit.versions import LOG_LINES
 from specscope_server.models import Event as EventRow
 from specscope_server.models import Launch as LaunchRow
@@ -81,6 +87,11 @@ class StoredWitness:
             said = left_to_say(observations, (), model)
             covered = _covered(connection, found.id, levels) if levels else {}
         kept = tuple(record for record in said if not _is_covered(record, covered))
+        begun = self._begun.get(launch_key or "")
+        is_earlier = begun is not None and launch_key not in self._sent and begun.time_ms < found.first_ms
+        if begun is not None and is_earlier and is_same_start(begun, found.launch):
+            self._sent.add(begun.key)
+            return Rest(found.launch.key, (since(found.launch, begun), *kept), len(said) - len(kept))
         return Rest(found.launch.key, kept, len(said) - len(kept))
 
     def _own(self, launch_key: str | None, observations: Sequence[Observation], *, has_levels: bool) -> Rest:
@@ -120,6 +131,9 @@ class StoredWitness:
             for each in self._scraped or ()
             if compatible(begun, each.launch) and _may_be(begun, each)
         ]
+        same = [each for each in self._scraped or () if is_same_start(begun, each.launch)]
+        if same:
+            return same[-1]
         count, best = max(candidates, key=lambda pair: pair[0], default=(0, None))
         return best if count else None
 
@@ -163,6 +177,7 @@ def _scraped_of(row: Any) -> Scraped:
         engine=row["engine"],
         model=row["model"],
         served_model_name=row["served_model_name"],
+        config={SEED: orjson.loads(row["config"]).get(SEED)},
         speculative=SpeculativeConfig(
             algorithm=row["algorithm"],
             num_draft_tokens=row["num_draft_tokens"],

@@ -57,7 +57,7 @@ def test_an_idle_log_is_healthy_and_says_since_when_nothing_came(path: Path, fol
     follower.step(5)
     health = follower.sink.health
     assert health.state is HealthState.OK
-    assert health.detail == "0.4 lines/s, 0.2 of them read; last line 0 s ago"
+    assert health.detail == "0.4 lines/s, of which 0.2 are Decode or Prefill lines; last line 0 s ago"
     assert health.body_bytes == path.stat().st_size
     follower.step(600)
     assert (follower.sink.health.state, follower.sink.health.detail) == (

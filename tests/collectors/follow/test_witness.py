@@ -165,3 +165,28 @@ def test_logs_of_two_nodes_tell_of_one_launch(tmp_path: Path) -> None:
     assert follower.sink.keys("spec.accept_length") == {launch.key}
     ranks = {level.labels["dp_rank"] for level in follower.sink.levels}
     assert ranks == {"0", "4"}
+
+
+def test_a_launch_that_began_before_its_first_scrape_is_the_scraped_one_by_its_seed(tmp_path: Path) -> None:
+    (tmp_path / "sglang.log").write_bytes(b"".join(CAPTURE))
+    follower = Follower(tmp_path / "sglang.log", from_beginning=True)
+    follower.board.expect(["gpu1"])
+    follower.board.tell(scraped(config={"random_seed": 25419070}))
+    follower.drain()
+    follower.restart()
+    follower.drain()
+    follower.close()
+    (launch,) = follower.sink.launches
+    assert launch.key == "a"
+    assert iso(launch.time_ms) == "2026-11-29T21:29:35.000Z"
+    assert {batch.launch_key for batch in follower.sink.batches if batch.launch_key} == {"a"}
+
+
+def test_another_seed_is_another_start_however_alike_the_rest_is(tmp_path: Path) -> None:
+    (tmp_path / "sglang.log").write_bytes(b"".join(CAPTURE))
+    follower = Follower(tmp_path / "sglang.log", from_beginning=True)
+    follower.board.tell(scraped(config={"random_seed": 25419071}))
+    follower.drain()
+    follower.close()
+    assert {launch.key for launch in follower.sink.launches} != {"a"}
+    assert len(follower.sink.keys("spec.accept_length")) == 1

@@ -189,3 +189,13 @@ def test_a_tiny_file_without_a_dump_that_has_grown_is_still_one_launch(settings:
     found = tables(settings)
     assert len(found["launch"]) == 1
     assert len(found["sample"]) == 30 * 7
+
+
+def test_a_launch_that_began_before_its_first_scrape_is_found_by_its_seed(settings: Settings) -> None:
+    scrape(settings, ms("2026-11-29 21:32:00"), END, config={"random_seed": 25419070})
+    store(settings, CAPTURE)
+    found = tables(settings)
+    (launch,) = found["launch"]
+    assert launch[3] == ms("2026-11-29 21:29:35")
+    of_log = [row for row in found["sample"] if row[1] < ms("2026-11-29 21:31:00")]
+    assert of_log

@@ -203,7 +203,7 @@ class Following:
     def _words(self, now_ms: int, span_seconds: float) -> tuple[HealthState, str, str]:
         if self._trouble:
             remedy = (
-                "start SGLang with --export-metrics-to-file --export-metrics-to-file-dir, or check directory"
+                "start SGLang with --export-metrics-to-file --export-metrics-to-file-dir DIR, directory = DIR"
             )
             return HealthState.UNREACHABLE, self._trouble, remedy
         age = "none yet" if self._last_ms is None else f"the last {(now_ms - self._last_ms) / 1000:.0f} s ago"

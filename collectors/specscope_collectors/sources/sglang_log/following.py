@@ -204,7 +204,9 @@ class Following:
                 return None
             state = self._files[other]
             if state.memory is not None and state.memory.launch is not None and state.bond.log_key:
-                return Watched(self._target(), state.memory.launch, frozenset())
+                # each node draws a seed of its own, which tells nothing of the launch
+                launch = msgspec.structs.replace(state.memory.launch, config={})
+                return Watched(self._target(), launch, frozenset())
         return None
 
     # What is read

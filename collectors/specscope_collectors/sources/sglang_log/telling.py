@@ -100,7 +100,8 @@ class Telling:
         age_seconds = max(0, now_ms - self.last_line_ms) / 1000
         if age_seconds > IDLE_SECONDS:
             return f"idle: no line for {_length(age_seconds * 1000)}"
-        pace = f"{self.lines / span_seconds:.1f} lines/s, {self.status_lines / span_seconds:.1f} of them read"
+        lines, statuses = self.lines / span_seconds, self.status_lines / span_seconds
+        pace = f"{lines:.1f} lines/s, of which {statuses:.1f} are Decode or Prefill lines"
         return f"{pace}; last line {age_seconds:.0f} s ago"
 
     def _refusals(self) -> str:

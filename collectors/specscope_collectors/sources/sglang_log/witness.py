@@ -20,6 +20,7 @@ ALWAYS_SCRAPED = frozenset({
     "spec.accept_length",
 })  # fmt: skip
 """Every version's ``/metrics`` has them once a request has run; the log may tell of that request first."""
+SEED, SMALLEST_DRAWN = "random_seed", 100_000
 BEFORE_MS = 60_000
 """How long before its first scrape a launch may have printed lines."""
 _OF_LAUNCHES = ("launch", "restart")
@@ -64,6 +65,9 @@ def rule(said: Said, bond: Bond, watched: Watched | None, *, is_expected: bool, 
     """Decide. ``is_expected``: this process scrapes the server; ``is_patient``: waiting is still allowed."""
     if watched is None:
         return _before_the_scrape(said, bond, is_expected=is_expected, is_patient=is_patient)
+    is_same = is_same_start(said.launch, watched.launch)
+    if is_same and said.newest_ms is not None and bond != Bond(said.launch_key or "", watched.launch.key):
+        return _joined_since(said, watched)
     if bond.key and bond.log_key == said.launch_key:
         is_newer = said.newest_ms is not None and said.newest_ms >= watched.launch.time_ms
         return _joined(said, Bond(bond.log_key, watched.launch.key if is_newer else bond.key), watched)
@@ -79,10 +83,28 @@ def rule(said: Said, bond: Bond, watched: Watched | None, *, is_expected: bool, 
     return _joined(said, Bond(said.launch_key or "", watched.launch.key), watched)
 
 
+def is_same_start(log: Launch | None, scraped: Launch) -> bool | None:
+    """Whether both tell of one start of the engine, by the seed that it draws; None when that is not known.
+
+    Small seeds are chosen by people, who choose the same one again.
+    """
+    seeds = [launch.config.get(SEED) for launch in (log, scraped) if launch is not None]
+    if len(seeds) < 2 or not all(isinstance(seed, int) and seed >= SMALLEST_DRAWN for seed in seeds):
+        return None
+    return bool(seeds[0] == seeds[1])
+
+
+def since(scraped: Launch, log: Launch) -> Launch:
+    """Return the scraped launch as it began according to the log."""
+    return msgspec.structs.replace(scraped, time_ms=min(log.time_ms, scraped.time_ms))
+
+
 def compatible(log: Launch | None, scraped: Launch) -> bool:
     """Whether both can be the same launch, as far as both say what it is."""
     if log is None:
         return True
+    if (is_same := is_same_start(log, scraped)) is not None:
+        return is_same
     pairs = (
         (log.model, scraped.model),
         (log.speculative.algorithm, scraped.speculative.algorithm),
@@ -134,6 +156,14 @@ def _joined(said: Said, bond: Bond, watched: Watched, keep: Bond | None = None) 
         scraped |= ALWAYS_SCRAPED
     model = watched.launch.served_model_name or watched.launch.model
     return Ruling(bond.key, left_to_say(said.observations, scraped, model), keep or bond)
+
+
+def _joined_since(said: Said, watched: Watched) -> Ruling:
+    """It is the scraped launch without doubt: it began when the log says."""
+    assert said.launch is not None
+    ruling = _joined(said, Bond(said.launch_key or "", watched.launch.key), watched)
+    launch = since(watched.launch, said.launch)
+    return Ruling(ruling.launch_key, (launch, *ruling.observations), ruling.bond)
 
 
 def _labelled(level: Level, model: str | None) -> Level:
