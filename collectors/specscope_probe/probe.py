@@ -48,6 +48,7 @@ class Probe:
         self._metrics: Metrics | None = None
         self._wrapped: list[Wrapped] = []
         self._exporting_ns = 0
+        self._reported: tuple[object, ...] | None = None
         self._stopped = threading.Event()
         self._set_states(scheduler)
 
@@ -87,10 +88,17 @@ class Probe:
         if self._wrapped and self.options.stop_file.exists():
             self.remove(f"{self.options.stop_file} is there")
         self.budget.check()
-        if self._metrics is None:
-            self._metrics = Metrics(self.rank.labels, self._registry)
-        self._report(self._metrics)
+        now = self._activity()
+        if now != self._reported:  # an idle engine costs nothing
+            if self._metrics is None:
+                self._metrics = Metrics(self.rank.labels, self._registry)
+            self._report(self._metrics)
+            self._reported = now
         self._exporting_ns += thread_time_ns() - began
+
+    def _activity(self) -> tuple[object, ...]:
+        """Return what differs whenever there is something new to report."""
+        return (self.meter.ns, self.timer.every, *((part.state, part.errors) for part in self.parts))
 
     def _report(self, metrics: Metrics) -> None:
         report.report_decode_times(metrics, self.timer, self.info["overlap"], self.info["clock"])
