@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import resource
 import tracemalloc
 
 import pytest
-from tests.collectors.log.reading import EXPECTED, LINE, by_metric, read
+from tests.collectors.log.reading import EXPECTED, LINE, STAMP, by_metric, read
 
 from specscope_collectors.logs.blocks import BLOCK_BYTES, MAX_LINE_BYTES, read_blocks
 from specscope_collectors.sources.sglang_log import LogOptions, LogReader, Unpacked
@@ -47,6 +48,35 @@ def test_a_line_of_100_mb_is_read_in_pieces() -> None:
     assert peak < 16 * MIB
 
 
+def test_a_log_without_a_line_end_stays_within_bounds() -> None:
+    """Without tracing, which would take long: what the process holds at most must hardly grow."""
+    reader = LogReader(LogOptions(server="gpu1", fingerprint="f"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    portions = list(reader.read(Unpacked(Repeated(b"x" * 4096, 256 * MIB))))
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert portions == []
+    assert (reader.summary.lines, reader.summary.bytes_read) == (1, 256 * MIB)
+    assert grown_kib < 64 * 1024
+
+
+@pytest.mark.parametrize("kind", ["noise", "status lines"])
+def test_ever_new_shapes_of_lines_are_forgotten_again(kind: str) -> None:
+    """Words differ in letters line by line, in front of what says nothing or of a status line."""
+    order = random.Random(3)
+    words = ("".join(order.choices("abcdefgh", k=40)) for _ in range(12_000))
+    body = LINE if kind == "status lines" else "[2026-11-29 20:50:45] INFO: GET /health"
+    log = io.BytesIO("".join(f"{word} {body}\n" for word in words).encode())
+    reader = LogReader(LogOptions(server="gpu1", fingerprint="f"))
+    tracemalloc.start()
+    lines = 0
+    for _ in reader.read(Unpacked(log)):
+        lines = reader.summary.decode_lines
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert lines == (12_000 if kind == "status lines" else 0)
+    assert peak < 64 * MIB
+
+
 def test_what_stands_around_a_long_line_is_read() -> None:
     found = read(f"{LINE}\n{'x' * (3 * MAX_LINE_BYTES)}\n{LINE.replace('20:50:45', '20:50:46')}\n")
     assert found.values("spec.accept_length") == [3.33, 3.33]
@@ -70,6 +100,29 @@ def test_binary_files_give_nothing_and_do_not_raise(seed: int) -> None:
 def test_invalid_utf8_around_a_line_does_no_harm() -> None:
     found = read(b"\xff\xfe\x80 " + LINE.encode() + b"\n\xc3(\n")
     assert by_metric(found) == EXPECTED
+
+
+def test_what_is_no_text_around_lines_of_a_large_log_does_no_harm() -> None:
+    """The same where lines are read together: each valid line says what it says, and nothing else does."""
+    order = random.Random(7)
+    lines, valid = [], 0
+    for at in range(3_000):
+        stamp = f"[2026-11-29 {at // 3600:02}:{at // 60 % 60:02}:{at % 60:02} TP0]"
+        is_valid = order.random() < 0.6
+        valid += is_valid
+        rubbish = order.randbytes(order.randint(0, 300)).replace(b"\n", b" ").replace(b"\r", b" ")
+        lines.append(LINE.replace(STAMP, stamp).encode() if is_valid else rubbish)
+    found = read(b"\n".join(lines) + b"\n")
+    assert found.summary.decode_lines == valid
+    assert found.values("spec.accept_length") == [3.33] * valid
+    assert not found.summary.refused
+
+
+@pytest.mark.parametrize("year", ["2099", "9999", "0001", "1969"])
+def test_times_far_away_are_read_as_they_are_and_judged_by_the_store(year: str) -> None:
+    together = read(f"{LINE.replace('2026', year)}\n" * 2, together_from_bytes=0)
+    assert together.observations == read(f"{LINE.replace('2026', year)}\n" * 2).observations
+    assert len(together.values("spec.accept_length")) == 2
 
 
 def test_gzip_is_told_by_its_content_and_may_have_several_members() -> None:

@@ -20,7 +20,9 @@ from specscope_collectors.sources.sglang_log.runs import Mixture, Run
 from specscope_collectors.sources.sglang_log.scan import lines_of_interest
 from specscope_collectors.sources.sglang_log.shapes import SAME_DIGITS, Form, learn
 
-MAX_SHAPES, MAX_SHAPE_BYTES = 20_000, 1_024
+MAX_SHAPES, MAX_SHAPE_BYTES = 10_000, 1_024
+MAX_LEARNT = 500
+"""In one block; learning takes longer than reading a line."""
 _NOISE, _SINGLY, _FIRST = 0, 1, 2
 
 
@@ -62,10 +64,13 @@ class Sorter:
         return CutBlock(data, starts, ends, np.array(kinds, dtype=np.int64), has_partials)
 
     def _forget(self) -> None:
-        self.kinds.clear()
+        """Forget noise, which may be of ever new shapes; forget all if status lines are."""
         self.partials.clear()
-        self.tables.clear()
-        self.learnt.clear()
+        self.kinds = {shape: kind for shape, kind in self.kinds.items() if kind >= _FIRST}
+        if len(self.kinds) > MAX_SHAPES // 2:
+            self.kinds.clear()
+            self.tables.clear()
+            self.learnt.clear()
 
     def _learn(self, data: bytes, shapes: list[bytes], kinds: list[int | None], starts: Integers) -> bool:
         """Fill in the kinds that are not known; return whether there are `PARTIALS` in them.
@@ -77,9 +82,10 @@ class Sorter:
         offsets = np.cumsum([0, *(len(shapes[at]) + 1 for at in unknown)])
         places = np.searchsorted(offsets, [start for start, _ in lines_of_interest(text)], side="right") - 1
         matters = {unknown[place] for place in places.tolist()}
+        most = len(self.learnt) + MAX_LEARNT
         for at in unknown:
             shape = shapes[at]
-            kind = self.kinds.get(shape)
+            kind = _SINGLY if at in matters and len(self.learnt) >= most else self.kinds.get(shape)
             if kind is None:
                 start = int(starts[at])
                 kind = self._kind(data[start : start + len(shape)]) if at in matters else _NOISE

@@ -1,7 +1,7 @@
 """Which versions of SGLang write lines like those of a launch, as far as the lines decide.
 
-Read: 0.4.6.post5, 0.5.2, 0.5.8, 0.5.15 and 0.5.23. A form that one of them writes and the next does not may have
-been given up anywhere between the two, so it bounds the version by its neighbours.
+Read: 0.4.6.post5, 0.5.2, 0.5.8, 0.5.15 and 0.5.23. A form that one of them writes and the next does not may
+have been given up anywhere between the two, so it bounds the version by its neighbours.
 """
 
 from __future__ import annotations
