@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from specscope_collectors.cli import collect
 from specscope_server.cli import demo_engine
 from specscope_server.settings import Settings
 
@@ -56,7 +57,7 @@ def test_compose_reads_the_file(compose: list[str]) -> None:
     outcome = config(compose, SECRETS, "--profile", "demo")
     assert outcome.returncode == 0, outcome.stderr
     services = yaml.safe_load(outcome.stdout)["services"]
-    assert set(services) == {"database", "server", "demo-engine"}
+    assert {"database", "server", "demo-engine"} <= set(services) <= set(SERVICES)  # some list all profiles
     assert services["server"]["environment"]["SPECSCOPE_DATABASE"].endswith(
         "specscope:secret@database/specscope"
     )
@@ -135,4 +136,19 @@ def test_the_image_is_pinned_and_does_not_run_as_root() -> None:
 def test_the_image_has_the_version_of_the_product() -> None:
     from specscope import __version__
 
-    assert SERVICES["server"]["image"] == SERVICES["demo-engine"]["image"] == f"specscope:{__version__}"
+    ours = {service["image"] for name, service in SERVICES.items() if name != "database"}
+    assert ours == {f"specscope:{__version__}"}
+
+
+def test_the_collector_is_optional_and_reaches_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    service = SERVICES["collector"]
+    assert service["profiles"] == ["collector"]
+    subcommand, *options = service["command"]
+    assert subcommand == "collect"
+    collect.main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert all(option in shown for option in options if option.startswith("--"))
+    assert all(name in shown for name in ("--status", *service["environment"])), "the variables are read"
+    named = options[options.index("--server") + 1]
+    assert named == "http://server:8200"
+    assert SERVICES["server"]["environment"]["SPECSCOPE_ALLOWED_HOSTS"].startswith("server,")

@@ -2,144 +2,17 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import Callable
 
 import httpx
 import msgspec
 import pytest
 import zstandard
-from tests.collectors.spool.spools import COLLECTOR, TARGET, Times, decoded, make_batch, sequences
+from tests.collectors.push.far import Bench, says, unpacked
+from tests.collectors.spool.spools import TARGET, decoded, make_batch, sequences
 
-from specscope_collectors.config import OptionsError
-from specscope_collectors.observations import Batch, Event, HealthState, SourceHealth
-from specscope_collectors.push import Pusher
-from specscope_collectors.push_options import PushOptions
-from specscope_collectors.spool import Spool, SpoolLimits
-from specscope_collectors.spool_sink import SpoolSink
-
-Answer = Callable[[httpx.Request], httpx.Response]
-
-
-class Far:
-    """A server that applies as the real one does, unless it was told to answer something else."""
-
-    def __init__(self) -> None:
-        self.bodies: list[list[Batch]] = []
-        self.requests: list[httpx.Request] = []
-        self.answers: list[Answer] = []
-        self.last: dict[str, int] = {}
-        self.also: list[str] = []
-
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
-        if request.method == "GET":
-            name = request.url.params["collector_id"]
-            return httpx.Response(200, json={"collector_id": name, "sequence": self.last.get(name, 0)})
-        if self.answers:
-            return self.answers.pop(0)(request)
-        return self.apply(request)
-
-    def apply(self, request: httpx.Request) -> httpx.Response:
-        batches = unpacked(request)
-        self.bodies.append(batches)
-        items: list[dict[str, Any]] = []
-        for batch in batches:
-            last = self.last.get(batch.collector_id, 0)
-            is_new = batch.sequence > last
-            self.last[batch.collector_id] = max(last, batch.sequence)
-            items.append({
-                "collector_id": batch.collector_id, "sequence": batch.sequence,
-                "outcome": "applied" if is_new else "repeated", "applied_up_to": None if is_new else last,
-                "also_collected_by": self.also,
-            })  # fmt: skip
-        applied = sum(item["outcome"] == "applied" for item in items)
-        receipt = {"applied": applied, "repeated": len(items) - applied, "batches": items}
-        return httpx.Response(200, json=receipt)
-
-    def stored(self, collector: str = "watch:a") -> list[int]:
-        """Return the sequences that were applied, in order."""
-        seen: list[int] = []
-        for batch in (batch for body in self.bodies for batch in body):
-            if batch.collector_id.startswith(collector + "#") and batch.sequence not in seen:
-                seen.append(batch.sequence)
-        return seen
-
-    def health(self) -> SourceHealth:
-        """Return the newest report of pushing."""
-        found = [
-            record
-            for body in self.bodies
-            for batch in body
-            for record in batch.observations
-            if isinstance(record, SourceHealth)
-        ]
-        return found[-1]
-
-
-def unpacked(request: httpx.Request) -> list[Batch]:
-    if request.headers["content-encoding"] == "gzip":
-        content = zlib.decompress(request.content, 31)
-    else:
-        reader = zstandard.ZstdDecompressor().stream_reader(request.content, read_across_frames=True)
-        content = reader.read()
-    return msgspec.msgpack.decode(content, type=list[Batch])
-
-
-def says(status: int, *, place: int | None = None, **headers: str) -> Answer:
-    """Return an answer with this status, perhaps about one batch."""
-    problem: dict[str, Any] = {"detail": f"status {status}"}
-    if place is not None:
-        problem["errors"] = [{"location": f"batches.{place}", "reason": "r", "input": "i"}]
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda _: httpx.Response(status, json=problem, headers=named)
-
-
-class Bench:
-    """A pusher whose clock the test sets."""
-
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.times = Times(seconds=1.0)
-        self.far = Far()
-        self.spool = Spool(folder, SpoolLimits(), self.times.wall, self.times.monotonic)
-        self.sink = SpoolSink(self.spool, COLLECTOR, self.times.wall)
-        chosen = PushOptions(server="http://127.0.0.1:8200", **options)
-        client = httpx.Client(transport=httpx.MockTransport(self.far))
-        self.pusher = Pusher(
-            self.spool, self.sink, chosen, COLLECTOR, self.times.wall, self.times.monotonic, client
-        )
-
-    def fill(self, *numbers: int, **fields: Any) -> None:
-        for number in numbers:
-            assert self.sink.apply(make_batch(number, **fields))
-
-    def drain(self, most: int = 50) -> list[float]:
-        """Step, with the clock going on as asked, until nothing waits; return the waits."""
-        waits = []
-        while self.spool.count and len(waits) < most:
-            waits.append(self.pusher.step())
-            self.times.seconds += waits[-1]
-        return waits
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def build(**options: Any) -> Bench:
-        made.append(Bench(tmp_path / "spool", **options))
-        return made[-1]
-
-    yield build
-    for bench in made:
-        bench.spool.close()
-
-
-@pytest.fixture
-def bench(make: Callable[..., Bench]) -> Bench:
-    return make(health_seconds=10**9)
+from specscope_collectors.observations import Batch, Event
 
 
 def test_what_waits_is_sent_in_order_and_forgotten(bench: Bench) -> None:
@@ -314,52 +187,6 @@ def test_requests_are_bounded_packed_and_unpacked(make: Callable[..., Bench]) ->
     assert max(sizes) <= 5_000
 
 
-def test_pushing_reports_itself(make: Callable[..., Bench]) -> None:
-    bench = make(health_seconds=15)
-    bench.pusher.step()
-    first = bench.far.bodies[0][0]
-    assert first.target == COLLECTOR
-    assert first.collector_id == f"collector:gpu1/push#{bench.spool.instance}"
-    assert (bench.far.health().state, bench.far.health().detail) == (
-        HealthState.OK, "nothing waits in the spool",
-    )  # fmt: skip
-    bench.fill(1, 2)
-    bench.times.wall_ms += 90_000
-    bench.times.seconds += 15
-    bench.pusher.step()
-    assert bench.far.health().detail == "2 batches wait in the spool, the oldest for 90 s"
-    assert len(bench.far.bodies[-1]) == 3, "with what waits, in one request"
-    bench.far.last[first.collector_id] = 70
-    for _ in range(2):
-        bench.times.seconds += 15
-        bench.pusher.step()
-    assert bench.far.bodies[-1][-1].sequence == 71, "it asks where the server is"
-
-
-def test_a_clock_that_is_set_back_makes_no_negative_age(bench: Bench) -> None:
-    bench.fill(1)
-    bench.times.wall_ms -= 3_600_000
-    assert bench.pusher.status().oldest_seconds == 0
-
-
-def test_another_collector_of_the_same_server_is_told(make: Callable[..., Bench]) -> None:
-    bench = make(health_seconds=15)
-    bench.far.also = ["watch:a#other"]
-    bench.fill(1)
-    bench.pusher.step()
-    bench.times.seconds += 15
-    bench.pusher.step()
-    assert bench.far.health().state is HealthState.PARTIAL
-    assert "gpu1:30000 is watched by another collector too: watch:a#other" in bench.far.health().detail
-    assert "stop one of them" in bench.far.health().remedy
-    bench.far.also = []
-    bench.fill(2)
-    bench.pusher.step()
-    bench.times.seconds += 15
-    bench.pusher.step()
-    assert bench.far.health().state is HealthState.OK
-
-
 def test_a_copied_spool_is_noticed_and_catches_up(bench: Bench) -> None:
     bench.far.last[bench.spool.name_at_server("watch:a")] = 7
     bench.fill(1)
@@ -393,55 +220,11 @@ def test_the_end_does_not_wait_for_a_server_that_is_away(
 
 def test_a_thread_pushes_until_it_is_stopped(make: Callable[..., Bench]) -> None:
     bench = make(linger_seconds=0.001)
-    bench.pusher._monotonic = __import__("time").monotonic
+    bench.pusher._monotonic = time.monotonic
     bench.pusher.start()
     bench.fill(*range(1, 30))
     assert bench.pusher.stop(10)
     assert bench.far.stored() == list(range(1, 30))
-
-
-def test_a_token_is_sent_and_read_again_when_it_is_refused(
-    make: Callable[..., Bench], tmp_path: Path
-) -> None:
-    file = tmp_path / "token"
-    file.write_text("old\n")
-    bench = make(token_file=file, health_seconds=10**9)
-    bench.fill(1)
-    bench.far.answers = [says(401)]
-    bench.pusher.step()
-    file.write_text("new\n")
-    bench.far.answers = [says(403)]
-    bench.pusher.step()
-    bench.drain()
-    sent = [request.headers["authorization"] for request in bench.far.requests if request.method == "POST"]
-    assert sent == ["Bearer old", "Bearer old", "Bearer new"]
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "cannot be read"), (b"", "holds no token"), (b"a\nb", "holds no token"), (b"\xff", "no text")],
-)
-def test_a_token_file_that_holds_none(tmp_path: Path, content: bytes | None, words: str) -> None:
-    file = tmp_path / "token"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(OptionsError, match=rf"the token file {file}.*{words}"):
-        PushOptions(server="http://a", token_file=file)
-
-
-@pytest.mark.parametrize("server", ["gpu1:8200", "ftp://a", "http://", "http://a?x=1", "", "http://u:p@a"])
-def test_a_server_that_cannot_be(server: str) -> None:
-    with pytest.raises(OptionsError, match="--server") as caught:
-        PushOptions(server=server)
-    assert "u:p" not in str(caught.value)
-
-
-def test_a_prefix_is_kept_and_clear_text_is_known() -> None:
-    options = PushOptions(server="http://example.org/specscope/")
-    assert options.url == "http://example.org/specscope/api/v1/ingest"
-    assert options.is_clear_text
-    assert not PushOptions(server="http://localhost:1").is_clear_text
-    assert not PushOptions(server="https://example.org").is_clear_text
 
 
 def test_bodies_lie_ready_in_the_spool(bench: Bench) -> None:
