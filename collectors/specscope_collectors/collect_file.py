@@ -1,7 +1,7 @@
 """The collectors' file: one TOML file that says what one process collects.
 
-Tables: ``[options]``, ``[[target]]``, ``[[discover]]`` and one ``[[<source>]]`` for each kind of job. Nothing is
-guessed: an unknown key or table is an error, and all errors of a file are said at once.
+Tables: ``[options]``, ``[[target]]``, ``[[discover]]`` and one ``[[<source>]]`` for each kind of job. Nothing
+is guessed: an unknown key or table is an error, and all errors of a file are said at once.
 """
 
 from __future__ import annotations

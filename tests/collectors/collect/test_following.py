@@ -218,6 +218,7 @@ def test_hangup_reads_the_file_at_once(fleet: Fleet, monkeypatch: pytest.MonkeyP
         fleet.write(target(fleet.two))
         os.kill(os.getpid(), signal.SIGHUP)
         fleet.until_scraped(fleet.two)
+    assert [each.base_url for each in runner.targets] == [fleet.two.url]
 
 
 def test_a_store_that_is_down_at_the_farewell_does_not_hurt(fleet: Fleet) -> None:
