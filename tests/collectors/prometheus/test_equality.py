@@ -26,7 +26,7 @@ from specscope_collectors.sources.prometheus.job import Config
 @pytest.mark.parametrize("version", ["0.5.8", "0.5.23"])
 def test_every_scrape_is_stored_as_our_own_scrape_stores_it(tmp_path: Path, version: str) -> None:
     need_prometheus()
-    scraped = night(3_600, speed=4, version=version)
+    scraped = night(2_400, speed=4, version=version)
     ours, theirs = scraped_by_us(scraped), MemorySink()
     with running(tmp_path, stored_by_prometheus(scraped)) as prometheus:
         read(theirs, Config(url=prometheus.url, back_fill="7h", raw="7h"))
@@ -45,7 +45,7 @@ def test_every_scrape_is_stored_as_our_own_scrape_stores_it(tmp_path: Path, vers
 def test_sums_on_a_coarse_grid_are_exact(tmp_path: Path, step: str) -> None:
     """Restarts, and label sets that come and go, included; the history has no staleness markers."""
     need_prometheus()
-    scraped = night(7_200, speed=2)
+    scraped = night(5_400, speed=2)
     ours, theirs = scraped_by_us(scraped), MemorySink()
     with running(tmp_path, stored_by_prometheus(scraped)) as prometheus:
         read(theirs, Config(url=prometheus.url, back_fill="7h", raw="10m", step=step))

@@ -28,7 +28,7 @@ DIGITS = 1e-9
 
 
 def test_victoriametrics_gives_the_same(tmp_path: Path) -> None:
-    scraped = night(3_600, speed=2)
+    scraped = night(2_700, speed=2)
     ours = scraped_by_us(scraped)
     with victoria_metrics(tmp_path, stored_by_prometheus(scraped)) as url:
         for raw in ("7h", "10m"):
