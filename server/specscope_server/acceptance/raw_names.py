@@ -30,6 +30,11 @@ RAW_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 """Engine → metric → name in its ``/metrics``."""
 DERIVED: Mapping[str, Mapping[str, str]] = {
+    "sglang": {
+        "spec.cycles": "the probe's specscope_cycles_total{view=requests}",
+        "spec.drafts_proposed": "the probe's specscope_drafts_proposed_total{view=requests}",
+        "spec.drafts_accepted": "the probe's specscope_drafts_accepted_total{view=requests}",
+    },
     "vllm": {
         "spec.num_steps": "draft positions of vllm:spec_decode_num_accepted_tokens_per_pos_total",
         "spec.num_draft_tokens": "draft positions of vllm:spec_decode_num_accepted_tokens_per_pos_total",

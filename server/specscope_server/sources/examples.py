@@ -22,6 +22,19 @@ SOURCE: dict[str, Any] = {
     "remedy": "start SGLang with --enable-metrics",
     "missing": {},
 }
+PROBE: dict[str, Any] = {
+    "rank": "pp 0, tp 0",
+    "version": "0.1.0",
+    "engine_version": "0.5.23",
+    "worker": "EAGLEWorkerV2",
+    "clock": "device",
+    "parts": {"timing": "on", "accepts": "on", "output": "on"},
+    "is_well": True,
+    "time_every": 1,
+    "cost_share": 0.0011,
+    "measured_seconds": 3411.2,
+}
+
 SOURCES: dict[str, Any] = {
     "servers": [
         {
@@ -38,6 +51,7 @@ SOURCES: dict[str, Any] = {
                 "note": "",
             },
             "sources": [SOURCE],
+            "probes": [PROBE],
         }
     ]
 }

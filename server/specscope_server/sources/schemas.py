@@ -38,6 +38,25 @@ class RanksItem(BaseModel):
     note: str
 
 
+class ProbeItem(BaseModel):
+    """The probe inside one scheduler process of the engine."""
+
+    rank: str = Field(description="e.g. `dp 0, tp 3`")
+    version: str | None = Field(description="None = this rank only reports times")
+    engine_version: str | None
+    worker: str | None = Field(description="Class of the engine's speculative worker")
+    clock: str | None = Field(description="device or host: where its times come from")
+    parts: dict[str, str] = Field(
+        description="Part → on, missing, failed, over_budget, simulated, not_here or removed"
+    )
+    is_well: bool = Field(description="Every part is on, or left to another rank")
+    time_every: int | None = Field(description="Every how manieth cycle is timed")
+    cost_share: float | None = Field(
+        description="Host time of the probe as a share of the cycles' wall time, over the last hour"
+    )
+    measured_seconds: float = Field(description="Wall time of the cycles that this is a share of")
+
+
 class ServerSources(BaseModel):
     """All sources of one server."""
 
@@ -48,6 +67,7 @@ class ServerSources(BaseModel):
     is_collector: bool = Field(description="True: what a collector says of itself, no server")
     ranks: RanksItem
     sources: list[SourceItem]
+    probes: list[ProbeItem] = Field(description="Empty without a probe in the engine")
 
 
 class SourceList(BaseModel):

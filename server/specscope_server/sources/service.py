@@ -10,6 +10,7 @@ from specscope_server.kit.health import SourceView, overall_state
 from specscope_server.kit.timeparse import iso_or_none, to_iso
 from specscope_server.models import Launch, Server, SourceStatus
 from specscope_server.models.server import COLLECTOR_URL, is_collector
+from specscope_server.sources.probes import read_probes
 from specscope_server.sources.schemas import RanksItem, ServerSources, SourceItem, SourceList
 from specscope_server.store.coverage_reader import read_coverage
 from specscope_server.store.lookup import newest_launch, server_by_name
@@ -41,6 +42,7 @@ def _server(session: Session, server: Server, now_ms: int, stale_after_ms: int) 
         is_collector=server.base_url.startswith(COLLECTOR_URL),
         ranks=_ranks(session, launch, stale_after_ms),
         sources=[_item(status, server.name, now_ms) for status in statuses],
+        probes=read_probes(session, launch, stale_after_ms),
     )
 
 
