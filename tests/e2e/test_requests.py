@@ -12,21 +12,13 @@ import httpx
 import pytest
 from tests.sglang_cpu.oracle import count_requests
 from tests.support.product import Document, Product, serving
-from tests.support.rig import Request, RigFactory, RunningRig
+from tests.support.rig import Request, RunningRig
 
 from specscope_collectors.report import Reporter
 
 pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
 
 REQUESTS = [Request(f"Cup {index} of tea", 20 + 4 * index) for index in range(10)]
-
-
-@pytest.fixture
-def exporting(rig: RigFactory, tmp_path: Path) -> tuple[RunningRig, Path]:
-    """An engine that exports what each request did, and the folder that it writes to."""
-    folder = tmp_path / "export"
-    folder.mkdir()
-    return rig(extra=["--export-metrics-to-file", "--export-metrics-to-file-dir", str(folder)]), folder
 
 
 def positions(product: Product, server: str) -> Document:
@@ -49,10 +41,9 @@ def assert_equal(group: Document, histogram: tuple[int, ...]) -> None:
     assert group["num_steps"] == len(histogram) - 1
 
 
-def test_answers_and_export_give_the_oracles_histogram(
-    exporting: tuple[RunningRig, Path], tmp_path: Path
-) -> None:
-    engine, folder = exporting
+def test_answers_and_export_give_the_oracles_histogram(shared_rig: RunningRig, tmp_path: Path) -> None:
+    engine, folder = shared_rig, shared_rig.export_folder
+    assert folder is not None
     with serving(tmp_path, {"rig": engine.base_url}) as product:
         product.wait_for("good scrape", lambda: product.has_read("rig"))
         answers = engine.generate(REQUESTS, concurrency=4)

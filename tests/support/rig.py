@@ -51,6 +51,8 @@ class RunningRig:
     extra: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     """More environment variables; ``PYTHONPATH`` goes in front of the rig's own."""
+    export_folder: Path | None = None
+    """Where it writes a line for each finished request."""
     port: int = field(default_factory=lambda: free_port())
     process: subprocess.Popen[bytes] | None = None
 
@@ -213,8 +215,16 @@ def installed_rig() -> Rig:
 
 @pytest.fixture(scope="session")
 def shared_rig(installed_rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRig]:
-    """One EAGLE-3 engine with K = 3 for all tests; send requests and read, change nothing else."""
-    running = RunningRig(installed_rig, tmp_path_factory.mktemp("rig") / "engine.log", "eagle3", 3)
+    """One EAGLE-3 engine with K = 3 for all tests; send requests and read, change nothing else.
+
+    It exports what each request did, and prints a Decode line for every cycle.
+    """
+    folder = tmp_path_factory.mktemp("rig")
+    export = ("--export-metrics-to-file", "--export-metrics-to-file-dir", str(folder / "export"))
+    extra = (*export, "--decode-log-interval", "1")
+    running = RunningRig(
+        installed_rig, folder / "engine.log", "eagle3", 3, extra, export_folder=folder / "export"
+    )
     try:
         running.start()
         yield running
