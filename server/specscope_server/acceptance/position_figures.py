@@ -39,6 +39,7 @@ REQUEST_LENGTHS = Words(
     definition="Finished requests by their own τ, in classes of 0.25.",
     unit="requests",
 )
+NOT_APART = " Where the engine counts its drafts itself, single requests are not told apart."
 MAX_GROUPS = 4
 """Newest launches and depths drawn; more lines cannot be told apart."""
 DASHES = ("solid", "dash", "dashdot", "dot")
@@ -62,7 +63,7 @@ def positions_figure(data: AcceptancePositions, theme: Theme) -> Figure:
 
 def request_lengths_figure(data: AcceptancePositions, theme: Theme) -> Figure:
     """Requests by their own accept length: bars, one colour step for each launch and depth."""
-    groups = _shown(data)
+    groups = [group for group in _shown(data) if group.length_bounds]
     top = max((group.length_bounds[-1] for group in groups), default=2.0)
     figure = _start(data, theme, "accept length τ of a request, in tokens per cycle", [0.9, top + 0.35])
     for index, group in enumerate(groups):
@@ -78,7 +79,8 @@ def request_lengths_figure(data: AcceptancePositions, theme: Theme) -> Figure:
     figure["layout"]["barmode"] = "stack"
     figure["layout"]["xaxis"].update(tick0=1, dtick=0.5, hoverformat=".2f")
     figure["layout"]["yaxis"].update(title={"text": "requests", "standoff": 8}, rangemode="tozero")
-    words = replace(REQUEST_LENGTHS, definition=f"{REQUEST_LENGTHS.definition}{_two_means(groups)}")
+    missing = NOT_APART if len(groups) < len(_shown(data)) else ""
+    words = replace(REQUEST_LENGTHS, definition=f"{REQUEST_LENGTHS.definition}{_two_means(groups)}{missing}")
     return _finish(figure, data, theme, words, "accept length")
 
 

@@ -129,6 +129,14 @@ def test_drafts_of_different_lengths_are_held_against_those_proposed(web: Web, f
     assert "differently many" in group["note"]
 
 
+@pytest.mark.parametrize("name", ["positions", "request-lengths"])
+def test_charts_are_drawn_of_counters(web: Web, feed: Feed, name: str) -> None:
+    watch(feed, VllmEngine(), [0.7] * 10)
+    answer = web.get(f"/api/v1/figures/{name}", params=RANGE)
+    assert answer.status_code == 200, answer.text
+    assert ("survival" in answer.text) is (name == "positions")
+
+
 def test_the_heat_map_prefers_counters(web: Web, feed: Feed) -> None:
     watch(feed, VllmEngine(), [0.7] * 10)
     feed.send(request(1, T0 + SCRAPE_MS, (1, 1, 1, 1)))
