@@ -133,7 +133,7 @@ def test_the_probe_needs_no_extra(bare: Path) -> None:
 def test_a_command_whose_extra_is_missing_says_which(bare: Path, command: str) -> None:
     outcome = specscope(bare, command)
     assert outcome.returncode == 3, outcome.stderr
-    assert "pip install 'specscope[server]'" in outcome.stderr
+    assert f"pip install 'specscope[{COMMANDS[command][1]}]'" in outcome.stderr
     assert "Traceback" not in outcome.stderr
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
 import structlog
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.support.rig import free_port
 
@@ -18,10 +22,7 @@ from specscope_collectors.cli.collect import main, show_status
 from specscope_collectors.push_status import PushStatus, StatusMetrics, words_of, write_status
 from specscope_collectors.watching import targets_here
 
-SERVER_PACKAGES = (
-    "specscope_server", "fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "pydantic", "plotly",
-    "jinja2",
-)  # fmt: skip
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +32,53 @@ def _logs() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def test_it_imports_nothing_of_the_server() -> None:
-    script = (
-        "import sys, specscope_collectors.cli.collect as c\n"
-        f"print([name for name in {SERVER_PACKAGES!r} if name in sys.modules])"
-    )
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+WITHOUT = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in set(sys.argv[1:]):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+import specscope_collectors.cli.collect as collect
+from specscope_collectors.discoveries import discovery_kinds
+from specscope_collectors.jobs import job_kinds
+
+assert job_kinds() and discovery_kinds()
+sys.exit(collect.main(["--help"]))
+"""
+
+
+def test_it_needs_what_its_extra_brings_and_no_more() -> None:
+    """All kinds of jobs and discoveries are loaded, as a file would have it; nothing else is installed."""
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    there = brought_by(document["project"]["optional-dependencies"]["collectors"]) | {"specscope"}
+    absent = [
+        module
+        for module, names in packages_distributions().items()
+        if not there & {canonical(name) for name in names}
+    ]
+    assert {"numpy", "fastapi", "sqlalchemy", "plotly"} <= set(absent)
+    command = [sys.executable, "-c", WITHOUT, "specscope_server", *absent]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    assert "--spool" in found.stdout
+
+
+def brought_by(texts: list[str]) -> set[str]:
+    """Return all distributions that these requirements bring, here."""
+    found: set[str] = set()
+    for requirement in map(Requirement, texts):
+        name = canonical(requirement.name)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            found |= {name} | brought_by(requires(name) or [])
+    return found
+
+
+def canonical(name: str) -> str:
+    return str(canonicalize_name(name))
 
 
 @pytest.mark.parametrize(
