@@ -114,7 +114,7 @@ class LaunchBrief(BaseModel):
     engine_version: str | None
     version_source: str | None = Field(
         default=None,
-        description="`server_info`, or `metric_names` (then `engine_version` is the oldest that fits)",
+        description="`server_info`, `metric_names` (the oldest version that fits) or `log_lines` (a range)",
     )
     algorithm: str | None
     num_steps: int | None

@@ -19,7 +19,7 @@ class LaunchItem(BaseModel):
     engine: str
     engine_version: str | None
     version_source: str | None = Field(
-        description="`server_info`, or `metric_names` (then the oldest version that fits)"
+        description="`server_info`, `metric_names` (the oldest version that fits) or `log_lines` (a range)"
     )
     model: str | None
     served_model_name: str | None
