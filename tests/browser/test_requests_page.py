@@ -91,6 +91,18 @@ def test_more_rows_are_added_and_a_refresh_leaves_them(busy_site: str, visitor: 
     assert visit.problems == []
 
 
+def test_further_rows_by_address_stand_still(busy_site: str, visitor: Visitor) -> None:
+    visit = visitor(busy_site).open("/requests")
+    link = visit.page.get_attribute("a[data-more]", "href")
+    visit.open(f"{link}&refresh=5")
+    first = visit.page.locator("[data-more-rows] a.request-id").first.inner_text()
+    with visit.page.expect_response("**/fragments/requests?**"):
+        visit.page.select_option("[data-refresh-choice]", "10")
+    visit.page.wait_for_load_state("networkidle")
+    assert visit.page.locator("[data-more-rows] a.request-id").first.inner_text() == first
+    assert visit.problems == []
+
+
 def test_search_order_and_comparison_live_in_the_address(busy_site: str, visitor: Visitor) -> None:
     visit = visitor(busy_site).open("/requests")
     page = visit.page
