@@ -22,7 +22,8 @@ class Rank:
 
     labels: dict[str, str]
     is_speaker: bool
-    """First of its tensor-parallel group and pipeline: the only one to report what all of them see."""
+    """First of its tensor-parallel group in the last stage of its pipeline, which has the draft: the only one
+    to report what all of them see."""
 
 
 def rank_of(scheduler: Any) -> Rank:
@@ -30,7 +31,8 @@ def rank_of(scheduler: Any) -> Rank:
     labels = _engine_labels(scheduler) or _own_labels(scheduler)
     attention_rank = _look_up(scheduler, "attn_tp_rank")
     first = attention_rank if attention_rank is not None else _look_up(scheduler, "tp_rank")
-    return Rank(labels, not first and not _look_up(scheduler, "pp_rank"))
+    last_stage = (_look_up(scheduler, "pp_size") or 1) - 1
+    return Rank(labels, not first and (_look_up(scheduler, "pp_rank") or 0) == last_stage)
 
 
 def _engine_labels(scheduler: Any) -> dict[str, str] | None:

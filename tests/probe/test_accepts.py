@@ -153,6 +153,21 @@ def test_ranks_that_do_not_speak_for_their_group_leave_it_to_the_first() -> None
     assert Probe(scheduler, Options()).accepts.state is State.NOT_HERE
 
 
+@pytest.mark.parametrize(("stage", "speaks"), [(0, False), (1, True)])
+def test_of_a_pipeline_the_last_stage_speaks_for_it_has_the_draft(stage: int, speaks: bool) -> None:
+    scheduler = engine()
+    scheduler.pp_rank = stage
+    scheduler.pp_size = 2  # type: ignore[attr-defined]
+    assert Probe(scheduler, Options()).rank.is_speaker is speaks
+
+
+def test_under_data_parallel_attention_each_groups_first_rank_speaks() -> None:
+    scheduler = engine()
+    scheduler.tp_rank = 4
+    scheduler.attn_tp_rank = 0  # type: ignore[attr-defined]
+    assert Probe(scheduler, Options()).rank.is_speaker
+
+
 @given(st.lists(st.lists(st.tuples(st.integers(-2, 9), st.booleans()), max_size=8), max_size=20))
 def test_counts_always_reconcile(batches: list[list[tuple[int, bool]]]) -> None:
     counter = AcceptCounter(Part("accepts"), engine().draft_worker)

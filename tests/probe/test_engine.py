@@ -10,6 +10,7 @@ import pytest
 from tests.sglang_cpu.install import Rig
 from tests.sglang_cpu.oracle import count_requests
 from tests.support.probe import Exposition, settled, variables
+from tests.support.product import Document, serving
 from tests.support.rig import Answer, Request, RunningRig
 
 from specscope_probe.phases import PHASES
@@ -95,6 +96,25 @@ def test_the_phases_of_cycles_add_up(probed_rig: RunningRig) -> None:
     speculative = found.by("phase", "specscope_phase_seconds_total", num_draft_tokens="4", clock="host")
     assert all(speculative[phase] > 0 for phase in PHASES["speculative"])
     assert speculative["other"] < 0.2 * found.total("specscope_cycle_seconds_total", kind="speculative")
+
+
+def test_the_product_shows_what_the_answers_say(probed_rig: RunningRig, tmp_path: Path) -> None:
+    """Positions come from the probe's counters, without a client that reports requests."""
+    with serving(tmp_path, {"rig": probed_rig.base_url}) as product:
+        product.wait_for("good scrape", lambda: product.has_read("rig"))
+        histogram = histogram_of(probed_rig.generate(REQUESTS, concurrency=4))
+        cycles = sum(histogram.values())
+
+        def counted() -> Document | None:
+            groups = product.get("/acceptance/positions", server="rig")["groups"]
+            return groups[0] if groups and groups[0]["cycles"] >= cycles else None
+
+        group = product.wait_for("the probe's counts", counted)
+        assert (group["evidence"], group["cycles"]) == ("draft_counters", cycles)
+        assert {each["position"]: each["accepted"] for each in group["positions"]} == positions(histogram)
+        [probe] = product.get("/sources")["servers"][0]["probes"]
+        assert probe["is_well"]
+        assert probe["worker"] == "EAGLEWorkerV2"
 
 
 def test_every_part_works_and_the_cost_is_told(probed_rig: RunningRig) -> None:
