@@ -12,6 +12,8 @@ import httpx
 from specscope_collectors.config import OptionsError
 
 MIB = 1024 * 1024
+KEEP_ALIVE_SECONDS = 30.0
+"""Longer than between two reports, so that the connection stays; shorter than servers and proxies keep it."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -92,4 +94,5 @@ class PushOptions:
                 f"--ca-file {self.ca_file!r} cannot be read ({error.strerror or error}); name a PEM file"
             ) from error
         timeout = httpx.Timeout(self.timeout_seconds, connect=min(10.0, self.timeout_seconds))
-        return httpx.Client(verify=verify, timeout=timeout, follow_redirects=False)
+        limits = httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS)
+        return httpx.Client(verify=verify, timeout=timeout, limits=limits, follow_redirects=False)

@@ -30,6 +30,8 @@ from specscope_server.store.engine import create_store_engine
 
 USAGE_ERROR, FAILURE = 2, 1
 SHUTDOWN_SECONDS = 5
+KEEP_ALIVE_SECONDS = 75
+"""Longer than clients and proxies keep a connection, so that it does not end under a request."""
 MAX_NAMED = 8
 """Servers named in the first line."""
 
@@ -150,6 +152,7 @@ def _serve(app: FastAPI, listener: socket.socket, line: str) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     server = _Server(config)
     server.greeting = line
