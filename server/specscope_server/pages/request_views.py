@@ -164,7 +164,7 @@ def _covered(summary: RequestSummary) -> NumberCard:
     facts = [f"{count_text(found.request_cycles)} of {count_text(found.engine_cycles)} cycles"]
     why = [
         ("Definition", "Cycles of the reported requests / cycles that the engine counted, over all labels"),
-        ("Source", "spec.verify_calls of the same launches and range"),
+        ("Source", "spec.verify_calls (else spec.cycles) of the same launches and range"),
     ]
     text = MISSING if found.share is None else f"{100 * found.share:.0f}"
     return _card("coverage", "Coverage", text, "%", facts=facts, why=why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
@@ -12,9 +13,10 @@ from specscope_server.kit.targets import of_target, target_names
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Launch, Request
 from specscope_server.requests.filters import Scope
-from specscope_server.store.series_reader import SeriesRef, find_series, read_buckets
+from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
-METRIC = "spec.verify_calls"
+METRICS = ("spec.verify_calls", "spec.cycles")
+"""Counted when requests finish, as they are reported; else as cycles happen (the probe, vLLM). Best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +40,29 @@ def read_coverage(session: Session, scope: Scope, window: Window) -> Coverage:
 
 
 def _counted(session: Session, launches: list[Launch], window: Window) -> float | None:
-    found = (
-        find_series(session, metrics=(METRIC,), launch_ids=[one.id for one in launches]) if launches else []
+    """Return the cycles of all launches together; None when none of them counts any."""
+    found = find_series(session, metrics=METRICS, launch_ids=[one.id for one in launches]) if launches else []
+    buckets = read_buckets(session, found, window) if found else {}
+    by_launch = (
+        _first([_grown(_series_of(one, found, name), buckets) for name in METRICS]) for one in launches
     )
-    chosen = [ref for launch in launches for ref in _series_of(launch, found)]
-    buckets = read_buckets(session, chosen, window) if chosen else {}
-    sums = [float(part.sum[part.n > 0].sum()) for part in buckets.values() if (part.n > 0).any()]
+    known = [count for count in by_launch if count is not None]
+    return sum(known) if known else None
+
+
+def _first(counts: list[float | None]) -> float | None:
+    return next((count for count in counts if count is not None), None)
+
+
+def _grown(series: list[SeriesRef], buckets: Mapping[int, Buckets]) -> float | None:
+    parts = [buckets[ref.id] for ref in series if ref.id in buckets]
+    sums = [float(part.sum[part.n > 0].sum()) for part in parts if (part.n > 0).any()]
     return sum(sums) if sums else None
 
 
-def _series_of(launch: Launch, found: list[SeriesRef]) -> list[SeriesRef]:
-    """Return the series that count a launch's own model once."""
+def _series_of(launch: Launch, found: list[SeriesRef], metric: str) -> list[SeriesRef]:
+    """Return the series of a metric that count a launch's own model once."""
     names = target_names(launch.served_model_name, launch.model, launch.draft_model, launch.version_source)
-    series = {ref.id: ref for ref in found if ref.launch_id == launch.id}
+    series = {ref.id: ref for ref in found if ref.launch_id == launch.id and ref.metric == metric}
     kept = of_target([(ref.id, ref.labels) for ref in series.values()], names).kept
     return leaders((series[key], series[key].labels) for key in kept)

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy.orm import Session
 from tests.server.client import Web
 from tests.server.requests.answers import answer, captured, post
-from tests.server.seed import NOW, SERVER, T0, Feed
+from tests.server.seed import NOW, SERVER, T0, TOKENIZER, Feed, growth
 
 from specscope_server.kit.figures import decode_floats
 from specscope_server.models import Launch
@@ -99,6 +99,18 @@ def test_coverage_says_what_is_missing_and_what_cannot_be(web: Web, feed: Feed) 
     post(web, [told("b", [90, 0, 0, 0])])
     check = web.api("/requests/summary", **WINDOW)["checks"][-1]
     assert (check["passed"], "another server" in check["message"]) == (False, True)
+
+
+def test_coverage_takes_cycles_as_they_happen_where_finished_ones_are_not_counted(
+    web: Web, feed: Feed
+) -> None:
+    feed.launch()
+    post(web, [told("a", [10, 0, 0, 0])])
+    cycles = [growth("spec.cycles", 8, T0 + 55_000, {**TOKENIZER, "dp_rank": str(dp)}) for dp in range(2)]
+    feed.send(*cycles)
+    assert web.api("/requests/summary", **WINDOW)["coverage"]["engine_cycles"] == 16
+    feed.scrapes(1, T0 + 60_000, calls=10)
+    assert web.api("/requests/summary", **WINDOW)["coverage"]["engine_cycles"] == 10
 
 
 def test_parts_by_label_and_by_length_add_up_to_the_whole(filled: Web) -> None:
