@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
@@ -57,13 +59,16 @@ class CollectorOptions:
     """PEM file of certificate authorities to trust instead of the system's."""
     loopback_name: str | None = None
     """What loopback is called in the default names of servers: it is the same address on every host."""
+    ca_digest: str = field(default="", init=False, repr=False)
+    """Of the content of ``ca_file``: options with other authorities are other options."""
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
             if not getattr(self, name) > 0:
                 raise OptionsError(f"{name} = {getattr(self, name)!r}: must be greater than 0")
-        if self.ca_file is not None:
-            self.tls_context()
+        if self.ca_file is not None and self.tls_context() is not None:
+            digest = hashlib.sha256(Path(self.ca_file).read_bytes()).hexdigest()
+            object.__setattr__(self, "ca_digest", digest)
 
     def tls_context(self) -> ssl.SSLContext | None:
         """Return how to check certificates; None when they are not checked. Raises `OptionsError`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trustme
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -202,3 +203,13 @@ def test_the_fingerprint_follows_the_file_and_what_it_names(tmp_path: Path) -> N
     assert len(set(seen[:4])) == 3
     assert seen[3] == seen[0]
     assert seen[4] not in seen[:4]
+
+
+def test_other_authorities_in_the_same_file_are_other_options(tmp_path: Path) -> None:
+    pem = tmp_path / "ca.pem"
+    text = f"[[target]]\nurl = 'https://a:1'\nca_file = '{pem}'"
+    seen = []
+    for _ in range(2):
+        trustme.CA().cert_pem.write_to_path(str(pem))
+        seen += [load(tmp_path, text).targets[0], load(tmp_path, text).targets[0]]
+    assert seen[0] == seen[1] != seen[2] == seen[3]
