@@ -53,7 +53,8 @@ class PushHealth:
 def _depth(status: PushStatus) -> str:
     if not status.waiting:
         return "nothing waits in the spool"
-    return f"{status.waiting} batches wait in the spool, the oldest for {status.oldest_seconds:.0f} s"
+    wait = "1 batch waits" if status.waiting == 1 else f"{status.waiting} batches wait"
+    return f"{wait} in the spool, the oldest for {status.oldest_seconds:.0f} s"
 
 
 def _troubles(status: PushStatus, shared: dict[str, list[str]]) -> dict[str, str]:

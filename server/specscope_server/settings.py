@@ -73,8 +73,8 @@ class Settings(BaseSettings):
     port: int = Field(8200, ge=0, le=65_535, description="Port to listen on; 0 takes any free one.")
     token: SecretStr | None = Field(
         None,
-        description="Token that readers must present (bearer header or login page). Unset: no login, "
-        "loopback only.",
+        description="Token that opens everything (bearer header or login page); tokens for a part are made "
+        "by `specscope token`. Unset: no login, loopback only.",
     )
     allowed_hosts: Names = Field(
         default_factory=list,

@@ -18,7 +18,7 @@ COLLECTORS, BODIES, IN_EACH = ("watch:a#1", "watch:b#2", "watch:c#3"), 12, 5
 
 
 def body(collector: str, number: int) -> bytes:
-    """Return the collector's body of this number, counted from 0; its batches have events, which have no key."""
+    """Return the collector's body of this number, from 0; its batches have events, which have no key."""
     first = number * IN_EACH + 1
     return frames([_batch(collector, sequence) for sequence in range(first, first + IN_EACH)])
 

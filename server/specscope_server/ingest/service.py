@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import structlog
 from sqlalchemy import Engine
-from sqlalchemy.exc import DataError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, InterfaceError, InternalError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from specscope_collectors.observations import Batch, Resume, SourceHealth
@@ -111,6 +111,9 @@ def _apply(sink: MeteredSink, place: int, batch: Batch) -> Applied:
         raise
     except PoolTimeout:
         raise Unavailable("all connections to the database are in use; try again") from None
+    except (ProgrammingError, InternalError) as error:  # tables are missing or damaged: not the batch's fault
+        log.error("store_failed", exc_info=error)
+        raise Unavailable("the database cannot be written now; see /readyz and the server's log") from error
     except Exception as error:
         log.error("batch_failed", collector=batch.collector_id, sequence=batch.sequence, exc_info=error)
         detail = f"{location} ({shown}) made the server fail; its log has the details"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import zstandard
 from sqlalchemy import Engine, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, ProgrammingError
 from tests.server.client import Web
 from tests.server.ingest.bodies import encoded, frames, make_batch, packed, push
 from tests.server.seed import NOW
@@ -170,9 +170,12 @@ def test_a_database_that_is_locked_is_said_with_when_to_come_again(
     assert push(web, packed([make_batch(2)])).json()["applied"] == 1
 
 
-def test_a_database_that_is_away_is_said(lone_web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [OperationalError, InterfaceError, ProgrammingError, InternalError])
+def test_a_database_that_is_away_is_said(
+    lone_web: Web, monkeypatch: pytest.MonkeyPatch, kind: type[DBAPIError]
+) -> None:
     def away(*_: Any) -> Any:
-        raise OperationalError("SELECT", {}, Exception("gone"))
+        raise kind("SELECT", {}, Exception("gone"))
 
     monkeypatch.setattr(IngestWriter, "apply_counted", away)
     answer = push(lone_web, packed([make_batch(1)]))
