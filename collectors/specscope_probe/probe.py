@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from time import thread_time_ns
+from time import sleep, thread_time_ns
 from typing import Any
 
 from specscope_probe import report
@@ -49,7 +49,6 @@ class Probe:
         self._wrapped: list[Wrapped] = []
         self._exporting_ns = 0
         self._reported: tuple[object, ...] | None = None
-        self._stopped = threading.Event()
         self._set_states(scheduler)
 
     def attach(self) -> None:
@@ -69,7 +68,7 @@ class Probe:
 
     def start(self) -> threading.Thread:
         """Begin to export; return the thread that does."""
-        thread = threading.Thread(target=self._export_until_stopped, name="specscope-probe", daemon=True)
+        thread = threading.Thread(target=self._work_beside, name="specscope-probe", daemon=True)
         thread.start()
         return thread
 
@@ -82,14 +81,17 @@ class Probe:
         self._wrapped.clear()
         log.warning("specscope: the probe is removed: %s", reason)
 
-    def export(self) -> None:
-        """Hand everything to the engine's metrics once, and act on stop file and budget."""
-        began = thread_time_ns()
+    def tend(self) -> None:
+        """Act on the stop file and on the budget; works on when the output has failed."""
         if self._wrapped and self.options.stop_file.exists():
             self.remove(f"{self.options.stop_file} is there")
         self.budget.check()
+
+    def export(self) -> None:
+        """Hand everything to the engine's metrics once; an idle engine costs nothing."""
+        began = thread_time_ns()
         now = self._activity()
-        if now != self._reported:  # an idle engine costs nothing
+        if now != self._reported:
             if self._metrics is None:
                 self._metrics = Metrics(self.rank.labels, self._registry)
             self._report(self._metrics)
@@ -115,12 +117,17 @@ class Probe:
         report.report_details(metrics, self.parts, self.timer)
         report.report_cost(metrics, "export", self._exporting_ns / 1e9)
 
-    def _export_until_stopped(self) -> None:
-        while self.output.is_on and not self._stopped.wait(self.options.export_seconds):
-            try:
-                self.export()
-            except Exception as error:
-                self.output.fail(error)
+    def _work_beside(self) -> None:
+        """What the thread does until the probe is removed or the process ends."""
+        while self._wrapped:
+            sleep(self.options.export_seconds)
+            for work in (self.tend, self.export):
+                if work == self.export and not self.output.is_on:
+                    continue
+                try:
+                    work()
+                except Exception as error:
+                    self.output.fail(error)
 
     def _set_states(self, scheduler: Any) -> None:
         if "cycle" not in self.found:

@@ -19,7 +19,7 @@ PART = "specscope_probe_part"
 
 def report_decode_times(metrics: Metrics, timer: CycleTimer, overlap: str, clock: str) -> None:
     """Export seconds by phase of decode cycles and the gaps before them, on the best clock there is."""
-    for shape, sums in list(timer.tally.sums.items()):
+    for shape, sums in timer.tally.sums.copy().items():
         if shape.clock == clock and shape.kind != PREFILL:
             _report_shape(metrics, shape, sums, overlap)
 
@@ -27,7 +27,7 @@ def report_decode_times(metrics: Metrics, timer: CycleTimer, overlap: str, clock
 def report_all_times(metrics: Metrics, timer: CycleTimer, overlap: str) -> None:
     """Export seconds by phase of everything on both clocks, and what the first cycles took."""
     warm_up: dict[tuple[str, str], list[float]] = {}
-    for shape, sums in list(timer.tally.sums.items()):
+    for shape, sums in timer.tally.sums.copy().items():
         _report_shape(metrics, shape, sums, overlap)
         held_back = warm_up.setdefault((shape.kind, shape.clock), [0.0, 0.0])
         held_back[0] += sums.warm_up_cycles

@@ -6,6 +6,8 @@ import logging
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -154,19 +156,31 @@ def test_a_bug_in_counting_leaves_timing_and_engine_alone(caplog: pytest.LogCapt
     assert caplog.text.count("accepts is switched off") == 1
 
 
-def test_an_exporter_that_raises_ends_the_output_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exporter_that_raises_ends_the_output_and_nothing_else(tmp_path: Path) -> None:
     scheduler = engine()
     registry = CollectorRegistry()
-    options = Options(stop_file=Path("does-not-exist"), export_seconds=0.05)
-    taken = Probe(scheduler, options, registry)
-    taken.export()  # its names are in the registry now: the next one's exporting raises
+    options = Options(stop_file=tmp_path / "stop", export_seconds=0.05)
+    Probe(scheduler, options, registry).export()  # its names are in the registry: the next export raises
     probe = Probe(scheduler, options, registry)
     probe.attach()
-    probe.start().join(timeout=10)
-    assert probe.output.state is State.FAILED
+    thread = probe.start()
+    until(lambda: probe.output.state is State.FAILED)
     assert "Duplicated" in probe.output.reason
     scheduler.run(Batch([Request()]))
     assert probe.timer.cycles == 1
+    assert probe.timing.is_on
+    (tmp_path / "stop").touch()
+    thread.join(timeout=10)
+    assert probe.timing.state is State.REMOVED, "the stop file must work without output, too"
+    assert "forward_batch_generation" not in vars(scheduler.draft_worker)
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait for what a thread is about to do."""
+    deadline = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_stop_file_takes_everything_away(tmp_path: Path) -> None:
@@ -175,7 +189,7 @@ def test_the_stop_file_takes_everything_away(tmp_path: Path) -> None:
     probe, registry = start(scheduler, stop_file=tmp_path / "stop")
     scheduler.run(Batch([Request()]))
     (tmp_path / "stop").touch()
-    probe.export()
+    probe.tend()
     assert "forward_batch_generation" not in vars(scheduler.draft_worker)
     assert "draft" not in vars(scheduler.draft_worker.draft_worker)
     assert "_resolve_spec_v2_tokens" not in vars(processor)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.probe.standin import Batch, ForwardMode, Request, Scheduler, engine
 
 from specscope_probe.budget import Budget
+from specscope_probe.clocks import CudaClock, device_clock
 from specscope_probe.parts import Part, State
 from specscope_probe.phases import PHASES
 from specscope_probe.seams import find
@@ -200,6 +202,24 @@ def test_a_device_that_never_answers_costs_bounded_memory(rig: Rig) -> None:
     rig.run(MAX_PENDING + 500)
     assert rig.timer.dropped == 500
     assert rig.device.made <= (MAX_PENDING + 3) * 10
+
+
+def test_cuda_events_are_pooled_and_only_recorded() -> None:
+    """Whatever else of ``torch.cuda`` is touched (a synchronisation above all) is an AttributeError."""
+    made: list[Any] = []
+
+    def event(*, enable_timing: bool) -> Any:
+        assert enable_timing
+        made.append(SimpleNamespace(record=lambda: None))
+        return made[-1]
+
+    clock = CudaClock(SimpleNamespace(cuda=SimpleNamespace(Event=event)))
+    first = clock.mark()
+    clock.give_back(first)
+    assert clock.mark() is first
+    assert clock.mark() is not first
+    assert len(made) == 2
+    assert device_clock("cpu") is device_clock("xpu:0") is None
 
 
 def test_nothing_is_recorded_while_a_graph_is_captured(rig: Rig) -> None:
