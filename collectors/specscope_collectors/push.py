@@ -89,6 +89,7 @@ class Pusher:
         if thread is not None:
             thread.join(max(flush_seconds, 1.0))
         is_hanging = thread is not None and thread.is_alive()
+        self._sink.tell(at_once=True)
         while not is_hanging and self._spool.count and self._monotonic() < deadline:
             wait = self.step()
             if wait > self._options.linger_seconds:

@@ -30,7 +30,7 @@ from specscope_collectors.observations import Batch, Resume
 from specscope_collectors.spool_disk import Disk
 from specscope_collectors.spool_files import SpoolError, open_folder
 from specscope_collectors.spool_memory import Memory, Waiting
-from specscope_collectors.spool_notices import Notice, dropped_notices
+from specscope_collectors.spool_notices import Losses, Notice
 from specscope_collectors.spool_records import CollectorState, Entry
 from specscope_collectors.spool_recovery import advance
 
@@ -84,6 +84,7 @@ class Spool:
         self._lock = threading.RLock()
         self._local = threading.local()
         self._notices: list[Notice] = []
+        self._losses = Losses(monotonic)
         self._memory = Memory(self.limits.memory_bytes)
         self._retry_at = 0.0
         self._told_at: dict[str, float] = {}
@@ -164,9 +165,11 @@ class Spool:
         with self._lock:
             self._notices.append(notice)
 
-    def take_notices(self) -> list[Notice]:
-        """Return what is new since the last call."""
+    def take_notices(self, *, at_once: bool = False) -> list[Notice]:
+        """Return what is new since the last call; losses are gathered for a while, unless ``at_once``."""
         with self._lock:
+            for notice in self._losses.take(at_once=at_once):
+                self.note(notice)
             taken, self._notices = self._notices, []
         return taken
 
@@ -228,8 +231,7 @@ class Spool:
 
     def _count_dropped(self, dropped: Sequence[Waiting], why: str) -> None:
         self.counts.dropped += len(dropped)
-        for notice in dropped_notices(dropped, why):
-            self.note(notice)
+        self._losses.add(dropped, why)
 
     # What the pusher does
 

@@ -32,10 +32,10 @@ class SpoolSink:
         self.tell()
         return is_new
 
-    def tell(self) -> None:
+    def tell(self, *, at_once: bool = False) -> None:
         """Put what happened to the spool into it. Telling may make more happen, which waits for next time."""
         with self._telling:
-            for notice in self._spool.take_notices():
+            for notice in self._spool.take_notices(at_once=at_once):
                 self._spool.append(self._batch(notice))
 
     def _batch(self, notice: Notice) -> Batch:

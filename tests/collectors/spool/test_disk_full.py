@@ -88,9 +88,24 @@ def test_memory_is_bounded_and_what_is_dropped_is_said(tmp_path: Path, disk: Ful
         kept = sequences(spool)
         assert kept == list(range(101 - len(kept), 101))
         assert 5 < len(kept) < 25
-        notices = [each for each in spool.take_notices() if each.kind == "spool_dropped"]
+        notices = [each for each in spool.take_notices(at_once=True) if each.kind == "spool_dropped"]
         assert sum(each.detail["batches"] for each in notices) == 100 - len(kept) == spool.counts.dropped
         assert "because the memory for it is full" in notices[-1].message
+        disk.room = 10**9
+
+
+def test_what_is_said_about_losses_does_not_crowd_out_the_rest(tmp_path: Path, disk: FullDisk) -> None:
+    """Each batch that is dropped must not cost room for a batch that says so."""
+    times = Times()
+    with opened(tmp_path, times, memory_bytes=20 * KIB) as spool:
+        sink = SpoolSink(spool, COLLECTOR, times.wall)
+        disk.room = 0
+        for sequence in range(1, 301):
+            times.seconds += 0.1
+            sink.apply(make_batch(sequence))
+        names = [name for name, _ in sent(spool)]
+        assert names.count("spool") <= 3
+        assert names.count("watch:a") > 10
         disk.room = 10**9
 
 

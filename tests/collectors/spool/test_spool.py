@@ -130,6 +130,7 @@ def test_a_full_spool_drops_the_oldest_and_says_what(tmp_path: Path) -> None:
             times.wall_ms += 1_000
             noise = Event(kind="n", time_ms=0, message=chance.randbytes(60_000).hex())
             sink.apply(make_batch(sequence, "watch:a", noise))
+        sink.tell(at_once=True)
         assert spool.size <= 4 * MIB + MIB
         kept = [sequence for name, sequence in sent(spool) if name == "watch:a"]
         assert kept == list(range(kept[0], 101)), "the newest, without a gap"
@@ -156,7 +157,7 @@ def test_what_was_dropped_is_counted_exactly(tmp_path: Path) -> None:
         for sequence in range(1, 201):
             noise = Event(kind="n", time_ms=0, message=chance.randbytes(3_000).hex())
             spool.append(make_batch(sequence, "watch:a", noise))
-        notices = spool.take_notices()
+        notices = spool.take_notices(at_once=True)
         kept = sequences(spool)
         assert sum(notice.detail["batches"] for notice in notices) == 200 - len(kept) == spool.counts.dropped
         assert kept == list(range(201 - len(kept), 201))
