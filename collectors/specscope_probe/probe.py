@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from time import sleep, thread_time_ns
-from typing import Any
+from typing import Any, Protocol
 
 from specscope_probe import report
 from specscope_probe.accepts import AcceptCounter, why_uncounted
@@ -22,6 +22,19 @@ from specscope_probe.timing import CycleTimer
 from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attribute
 
 log = logging.getLogger("specscope_probe")
+
+
+class Measure(Protocol):
+    """What listens at the seams. At each seam the one that stands first in a probe's list is told first."""
+
+    @property
+    def part(self) -> Part:
+        """What of the probe this is; an exception of a listener switches it off."""
+        ...
+
+    def listen(self, seams: dict[str, Seam]) -> None:
+        """Add listeners to the seams that this engine has; called once, if the part is on."""
+        ...
 
 
 class Probe:
@@ -42,6 +55,7 @@ class Probe:
         split, every = self.rank.is_speaker, options.time_every
         self.timer = CycleTimer(self.timing, scheduler, worker, clock, every=every, is_split=split)
         self.counter = AcceptCounter(self.accepts, worker)
+        self.measures: list[Measure] = [self.timer, self.counter]
         self.budget = Budget(options.budget, self.meter, self.timer, [self.timing, self.accepts])
         self.info = info_labels(scheduler, worker, "host" if clock is None else "device")
         self._registry = registry
@@ -56,10 +70,9 @@ class Probe:
         if "cycle" not in self.seams:
             log.warning("specscope: nothing is measured: %s", self.missing["cycle"])
             return
-        if self.timing.is_on:
-            self.timer.listen(self.seams)
-        if self.accepts.is_on:
-            self.counter.listen(self.seams)
+        for measure in self.measures:
+            if measure.part.is_on:
+                measure.listen(self.seams)
         for name, seam in self.seams.items():
             found = self.found[name]
             self._wrapped.append(wrap_attribute(found.owner, found.attribute, seam))
