@@ -22,6 +22,11 @@ TOLERANCE = 0.012
 """Rates may be rounded to two decimals (±0.005), τ too (±0.005/D), and ranks are read at other times."""
 
 
+DEPTHS = range(2, 65)
+"""D that are tried where nobody told it."""
+HALF_A_DIGIT, FITTING_SHARE = 0.005, 0.98
+DISTINCT_LENGTHS = 3
+"""With D unknown too, one or two pairs may fit a formula by chance."""
 UNDETERMINED = "undetermined"
 """Stands for the formula of a rate whose definition cannot be told."""
 
@@ -101,6 +106,8 @@ def decide(
     told = formula_of_version(version, version_source)
     shown = version_text(version, version_source)
     pairs = ~(np.isnan(accept_length) | np.isnan(rate))
+    if draft_tokens is None and pairs.any() and told not in (Formula.WITH_BONUS, Formula.STRICT):
+        return _by_any_depth(accept_length[pairs], rate[pairs], shown)
     if draft_tokens is None or draft_tokens <= 1 or not pairs.any():
         return _undecided_without_numbers(told, shown, draft_tokens)
     fits = _fitting(accept_length[pairs], rate[pairs], draft_tokens)
@@ -140,6 +147,37 @@ def _fitting(accept_length: Floats, rate: Floats, draft_tokens: float) -> list[F
     }
     # The median: one window read across an update must not overturn the rest.
     return [name for name, value in expected.items() if float(np.median(np.abs(value - rate))) <= TOLERANCE]
+
+
+def _by_any_depth(accept_length: Floats, rate: Floats, shown: str | None) -> Decision:
+    """Decide where nobody told D: one formula must fit with a whole D, and the other with none.
+
+    Both formulas are linear in τ, so means over the same windows keep to them; what is left is rounding.
+    """
+    fits = {
+        formula: [depth for depth in DEPTHS if _keeps_to(formula, depth, accept_length, rate)]
+        for formula in (Formula.WITH_BONUS, Formula.STRICT)
+    }
+    chosen = [formula for formula, depths in fits.items() if depths]
+    engine = f"SGLang {shown}" if shown else "the unknown engine version"
+    if len(chosen) == 1 and len(np.unique(np.round(accept_length, 2))) < DISTINCT_LENGTHS:
+        return Decision(
+            None, f"too few different accept lengths of {engine} to tell the definition without D"
+        )
+    if len(chosen) == 1:
+        low, high = fits[chosen[0]][0], fits[chosen[0]][-1]
+        depth = f"D = {low}" if low == high else f"D from {low} to {high}"
+        reason = f"accept length and rate of {engine} fit {chosen[0]} only, with {depth}"
+        return Decision(chosen[0], reason)
+    told = "both definitions" if chosen else "neither definition"
+    return Decision(None, f"accept length and rate of {engine} fit {told} with a whole D from 2 to 64")
+
+
+def _keeps_to(formula: Formula, depth: int, accept_length: Floats, rate: Floats) -> bool:
+    """Return whether nearly all pairs, each rounded to two decimals, can be of this formula and D."""
+    least, width = (0, depth) if formula is Formula.WITH_BONUS else (1, depth - 1)
+    within = np.abs((accept_length - least) / width - rate) <= HALF_A_DIGIT * (1 + 1 / width) + 1e-9
+    return bool(np.mean(within & (accept_length <= depth + 1 + HALF_A_DIGIT)) >= FITTING_SHARE)
 
 
 def _by_numbers(fits: list[Formula], shown: str | None) -> Decision:

@@ -120,3 +120,23 @@ def test_the_strict_equivalent_of_the_old_rate_is_the_strict_rate(length: float,
 def test_no_equivalent_without_a_width(width: float | None) -> None:
     assert strict_equivalent(Formula.WITH_BONUS, 0.5, width) is None
     assert strict_equivalent(None, 0.5, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("depth", "formula"), [(6, Formula.WITH_BONUS), (6, Formula.STRICT), (4, Formula.STRICT)]
+)
+def test_a_log_without_a_dump_is_decided_by_any_whole_depth(depth: int, formula: Formula) -> None:
+    lengths = np.array([1.12, 1.4, 1.87, 2.31, 2.64, 3.05])
+    least, width = (0, depth) if formula is Formula.WITH_BONUS else (1, depth - 1)
+    found = decide(None, lengths, np.round((lengths - least) / width, 2), None)
+    assert found.formula is formula
+    assert f"D = {depth}" in found.reason
+
+
+def test_numbers_that_fit_both_or_neither_decide_nothing_without_a_depth() -> None:
+    alone = decide(None, np.array([2.0]), np.array([0.5]), None)
+    assert (alone.formula, "both definitions" in alone.reason) == (None, True)
+    once = decide(None, np.array([2.5, 2.5]), np.array([0.3, 0.3]), None)
+    assert (once.formula, "too few" in once.reason) == (None, True)
+    wild = decide(None, np.array([1.5, 2.0, 2.5]), np.array([0.9, 0.1, 0.5]), None)
+    assert (wild.formula, "neither definition" in wild.reason) == (None, True)
