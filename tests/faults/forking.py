@@ -13,10 +13,13 @@ import os
 import signal
 import sys
 
+from specscope_server.app import domain_routers
+
 
 def main(modules: list[str]) -> None:
     """Read lines until there are no more, then kill what still runs."""
     found = {name: importlib.import_module(name) for name in modules}
+    domain_routers()  # what the server imports only when it starts
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _say("ready")
     children = []

@@ -59,7 +59,7 @@ def finish(feeder: int, starting: Forks, folder: Path) -> None:
 
 def test_a_server_that_is_killed_again_and_again(store_url: str, starting: Forks, tmp_path: Path) -> None:
     chance = random.Random(1)
-    rounds = ROUNDS if store_url.startswith("sqlite") else ROUNDS // 4
+    rounds = ROUNDS if store_url.startswith("sqlite") else ROUNDS // 2
     server = Serving(starting, store_url)
     server.start()
     feeder = feed(starting, tmp_path, server.url)
