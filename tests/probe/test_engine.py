@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
 import httpx
 import pytest
+from tests.sglang_cpu.environment import SGLANG_VERSION
 from tests.sglang_cpu.install import Rig
 from tests.sglang_cpu.oracle import count_requests
+from tests.sglang_cpu.other_versions import ensure_version
 from tests.support.probe import Exposition, settled, variables
 from tests.support.product import Document, serving
 from tests.support.rig import Answer, Request, RunningRig
@@ -147,12 +150,23 @@ def test_greedy_answers_are_the_same_without_the_probe(
     assert [histogram_of([a]) for a in with_probe] == [histogram_of([a]) for a in without]
 
 
-@pytest.mark.parametrize("algorithm", ["eagle3-tree", "standalone", "ngram"])
-def test_other_drafts(algorithm: str, installed_rig: Rig, probe_site: Path, tmp_path: Path) -> None:
-    """Trees, a draft model of its own and lookups; at the end the probe takes itself out."""
-    running = RunningRig(
-        installed_rig, tmp_path / "engine.log", algorithm, 3, variables=variables(probe_site, tmp_path)
-    )
+@pytest.mark.parametrize(
+    ("version", "algorithm"),
+    [
+        (SGLANG_VERSION, "eagle3-tree"),
+        (SGLANG_VERSION, "standalone"),
+        (SGLANG_VERSION, "ngram"),
+        ("0.5.20", "eagle3"),
+    ],
+)
+def test_other_drafts_and_versions(
+    version: str, algorithm: str, installed_rig: Rig, probe_site: Path, tmp_path: Path
+) -> None:
+    """Trees, a draft model of its own, lookups, an older engine; at the end the probe takes itself out."""
+    own = variables(probe_site, tmp_path)
+    if version != SGLANG_VERSION:
+        own["PYTHONPATH"] = os.pathsep.join([str(ensure_version(version)), own["PYTHONPATH"]])
+    running = RunningRig(installed_rig, tmp_path / "engine.log", algorithm, 3, variables=own)
     try:
         running.start()
         before = settled(running)
@@ -165,6 +179,7 @@ def test_other_drafts(algorithm: str, installed_rig: Rig, probe_site: Path, tmp_
         if algorithm == "standalone":
             assert set(histogram) == {3}, "a target that drafts for itself is always right"
         assert after.by("part", "specscope_probe_part", state="on")["timing"] == 1
+        assert after.by("engine_version", "specscope_probe_info") == {version: 1}
         phases = after.by("phase", "specscope_phase_seconds_total")
         assert phases["draft"] > 0
         assert phases["verify"] > 0
