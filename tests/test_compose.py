@@ -140,7 +140,10 @@ def test_the_image_has_the_version_of_the_product() -> None:
     assert ours == {f"specscope:{__version__}"}
 
 
-def test_the_collector_is_optional_and_reaches_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_collector_is_optional_and_reaches_the_server(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")  # help breaks no name then
     service = SERVICES["collector"]
     assert service["profiles"] == ["collector"]
     subcommand, *options = service["command"]
