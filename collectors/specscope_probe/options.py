@@ -33,16 +33,21 @@ def read_options(environment: Mapping[str, str] = os.environ) -> Options:
     default = Options()
     stop_file = environment.get("SPECSCOPE_PROBE_STOP_FILE")
     return Options(
-        budget=_number(environment, "SPECSCOPE_PROBE_BUDGET", default.budget, 0.0, 1.0),
-        time_every=int(_number(environment, "SPECSCOPE_PROBE_TIME_EVERY", default.time_every, 1, 1_000_000)),
-        export_seconds=_number(
+        budget=read_number(environment, "SPECSCOPE_PROBE_BUDGET", default.budget, 0.0, 1.0),
+        time_every=int(
+            read_number(environment, "SPECSCOPE_PROBE_TIME_EVERY", default.time_every, 1, 1_000_000)
+        ),
+        export_seconds=read_number(
             environment, "SPECSCOPE_PROBE_EXPORT_SECONDS", default.export_seconds, 0.05, 3600.0
         ),
         stop_file=Path(stop_file) if stop_file else default.stop_file,
     )
 
 
-def _number(environment: Mapping[str, str], name: str, default: float, least: float, most: float) -> float:
+def read_number(
+    environment: Mapping[str, str], name: str, default: float, least: float, most: float
+) -> float:
+    """Return the number in a variable; what is none, or out of bounds, is logged and the default taken."""
     text = environment.get(name)
     if not text:
         return default
