@@ -122,9 +122,12 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def main(arguments: list[str]) -> int:
-    """Install and return the exit status."""
+    """Install, the other versions included, and return the exit status."""
+    from tests.sglang_cpu.other_versions import ensure_all
+
     try:
         rig = ensure()
+        ensure_all()
     except RigMissingError as reason:
         print(f"rig: NOT AVAILABLE: {reason}", file=sys.stderr)
         return 0 if "--or-explain" in arguments and not os.environ.get("CI") else 1

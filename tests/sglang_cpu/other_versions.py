@@ -23,6 +23,12 @@ def ensure_version(version: str) -> Path:
     return folder
 
 
+def ensure_all() -> None:
+    """Install every version that is not there yet. Raises RigMissingError."""
+    for version in OTHER_VERSIONS:
+        ensure_version(version)
+
+
 def make(version: str, folder: Path) -> None:
     """Install beside the place and move it there whole."""
     unfinished = folder.with_name(folder.name + ".unfinished")
