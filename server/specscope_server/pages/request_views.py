@@ -207,6 +207,7 @@ VERDICTS = {
     "low": ("warn", "stands apart: accepts less than its peers"),
     "high": ("warn", "stands apart: accepts more than its peers"),
     "not_judged": ("unknown", "not judged: too few cycles, or too few peers"),
+    "canary": ("unknown", "asked by a canary: its peers are those of the page Canary, not users' requests"),
     "unread": ("unknown", "not judged: too many requests around it, of which a part was read"),
 }
 """Verdict of the API → (kind of the shape, words)."""

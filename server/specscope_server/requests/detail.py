@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sqlalchemy.orm import Session
 
+from specscope_collectors.observations import CANARY_ID_PREFIX
 from specscope_server.acceptance.survival import depth_of
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.models import Launch, Request
@@ -61,9 +62,13 @@ def _peers(session: Session, row: Request, launch: Launch, depth: int) -> PeerGr
             )
             for j in range(depth + 1)
         ],
-        verdict=_verdict(population, judge(population), place),
+        verdict="canary" if _is_canary(row) else _verdict(population, judge(population), place),
         note=population.note(),
     )  # fmt: skip
+
+
+def _is_canary(row: Request) -> bool:
+    return row.request_id.startswith(CANARY_ID_PREFIX)
 
 
 def _verdict(population: Population, judgement: Judgement, place: int | None) -> str:

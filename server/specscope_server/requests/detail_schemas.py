@@ -26,7 +26,7 @@ class PeerGroup(BaseModel):
     histogram: list[HistogramBar]
     verdict: str = Field(
         description="`ordinary`, `low`, `high` (stands apart), `not_judged` (too few cycles or peers), "
-        "`unread` (a sample of many requests left it out)"
+        "`unread` (a sample of many requests left it out), `canary` (asked by a canary, so not a user's)"
     )
     note: str
 

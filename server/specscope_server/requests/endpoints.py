@@ -49,6 +49,7 @@ Search = Annotated[
     str,
     Query(description="Beginning of an id, or a label `NAME=VALUE`, or a text anywhere in the labels"),
 ]
+Canaries = Annotated[bool, Query(description="Also list the requests that a canary made")]
 SortChoice = Annotated[Sort, Query(alias="sort", description="What to sort by; `-` puts the largest first")]
 By = Annotated[
     str,
@@ -91,12 +92,12 @@ def report_requests(
 def list_requests(
     request: Request, db: Db, span: Span, server: ServerName, launch: LaunchChoice = None,
     label: LabelFilter = None, search: Search = "", sort: SortChoice = Sort.NEWEST, limit: Limit = 100,
-    cursor: Cursor = None, chosen: FormatChoice = Format.JSON,
+    cursor: Cursor = None, canaries: Canaries = False, chosen: FormatChoice = Format.JSON,
 ) -> Response:  # fmt: skip
     """Requests of a server that finished in the range, each with its counts: newest first, or as `sort` says
-    (what is not known comes last).
+    (what is not known comes last). Requests of canaries are left out unless asked for, or searched for by id.
     """
-    scope = scope_of(db, server, launch, span, label or (), search)
+    scope = scope_of(db, server, launch, span, label or (), search, canaries=canaries)
     page = listing.list_requests(db, server, scope, sort, limit, cursor)
     document = page.model_dump(mode="json")
     columns = tuple(RequestItem.model_fields)

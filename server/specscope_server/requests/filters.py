@@ -11,9 +11,11 @@ from sqlalchemy import func, or_
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import ColumnElement
 
+from specscope_collectors.observations import CANARY_ID_PREFIX
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.web.params import TimeRange
 from specscope_server.models import Launch, Request
+from specscope_server.store.canary import is_traffic
 from specscope_server.store.identity import canonical
 from specscope_server.store.lookup import choose_launches, server_by_name
 
@@ -32,6 +34,8 @@ class Scope:
     of_any_launch: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
     search: str = ""
+    canaries: bool = False
+    """Requests of canaries, too; only lists may show them."""
 
     @property
     def is_filtered(self) -> bool:
@@ -40,7 +44,8 @@ class Scope:
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the conditions on `Request`."""
-        return [*self.unfiltered(), *_with_labels(self.labels), *_searched(self.search)]
+        kept = [] if self.canaries else [is_traffic()]
+        return [*self.unfiltered(), *kept, *_with_labels(self.labels), *_searched(self.search)]
 
     def unfiltered(self) -> list[ColumnElement[bool]]:
         """Return the conditions without labels and search."""
@@ -56,10 +61,12 @@ class Scope:
 
 def scope_of(
     session: Session, server: str, launch: str | None, span: TimeRange, labels: Sequence[str] = (),
-    search: str = "",
+    search: str = "", *, canaries: bool = False,
 ) -> Scope:  # fmt: skip
-    """Return the scope; raise `NotFound` for a server or launch that is not there, `InvalidInput` for labels
-    or a text that cannot be meant.
+    """Return the scope, without the requests of canaries unless asked for.
+
+    Raises `NotFound` for a server or launch that is not there, `InvalidInput` for labels or a text that
+    cannot be meant.
     """
     row = server_by_name(session, server)
     launches = choose_launches(session, row.id, launch, span.from_ms, span.to_ms)
@@ -76,6 +83,7 @@ def scope_of(
         of_any_launch=launch in (None, "", "all"),
         labels=parse_filters(labels),
         search=text,
+        canaries=canaries or text.startswith(CANARY_ID_PREFIX),
     )
 
 

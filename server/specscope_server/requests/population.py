@@ -89,13 +89,13 @@ class Population:
 
 def read_population(session: Session, scope: Scope, most: int = MAX_REQUESTS) -> Population:
     """Return the requests of a scope, without those of canaries: they are nobody's traffic."""
-    conditions = scope.conditions()
+    conditions = [*scope.conditions(), is_traffic()]
     total = session.scalar(select(func.count()).select_from(Request).where(*conditions)) or 0
     every = max(-(-total // most), 1)
     query = select(
         Request.id, Request.launch_id, Request.prompt_tokens, Request.completion_tokens, Request.verify_calls,
         Request.accepted_drafts, Request.proposed_drafts, Request.accepted_histogram, Request.labels,
-    ).where(*conditions, is_traffic())  # fmt: skip
+    ).where(*conditions)  # fmt: skip
     if every > 1:
         query = query.where(one_in(Request.id, every))
     found: list[Any] = list(session.execute(query.order_by(Request.time_ms, Request.id)))

@@ -277,12 +277,19 @@ def test_hostile_labels_and_ids_stay_text(web: Web, feed: Feed) -> None:
         assert "<img" not in page.text
 
 
-def test_canaries_are_listed_but_are_nobodys_traffic(web: Web, feed: Feed) -> None:
+def test_canaries_are_nobodys_traffic_and_listed_on_request_only(web: Web, feed: Feed) -> None:
     feed.launch()
-    post(web, [told("a", [1, 1, 1, 1]), told("specscope-canary:1", [50, 0, 0, 0])])
-    assert len(web.api("/requests", **WINDOW)["requests"]) == 2
+    canary = "specscope-canary:1"
+    post(web, [told("a", [1, 1, 1, 1]), told(canary, [50, 0, 0, 0])])
     found = web.api("/requests/summary", **WINDOW)
     assert (found["total"], found["requests"], found["cycles"]) == (1, 1, 4)
+    assert [each["request_id"] for each in web.api("/requests", **WINDOW)["requests"]] == ["a"]
+    assert len(web.api("/requests", canaries="true", **WINDOW)["requests"]) == 2
+    [item] = web.api("/requests", search="specscope-canary:", **WINDOW)["requests"]
+    assert item["request_id"] == canary
+    assert canary not in web.get(f"/requests?{QUERY}").text
+    assert canary in web.get(f"/requests?{QUERY}&search=specscope-canary:").text
+    assert "asked by a canary" in web.get(f"/requests/{item['number']}?server={SERVER}").text
 
 
 def test_real_answers_agree_with_the_positions(web: Web, feed: Feed) -> None:
