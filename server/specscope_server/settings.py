@@ -62,7 +62,7 @@ class Settings(BaseSettings):
         30, gt=0, le=LONGEST_DAYS, description="Days for which counts of single requests are kept."
     )
     retention_events_days: float = Field(
-        365, gt=0, le=LONGEST_DAYS, description="Days for which events are kept."
+        365, gt=0, le=LONGEST_DAYS, description="Days for which events and reduced traces are kept."
     )
     retention_states_days: float = Field(
         90, gt=0, le=LONGEST_DAYS, description="Days for which profiles of hidden states are kept."

@@ -18,6 +18,7 @@ from specscope_server.models.series import (
 from specscope_server.models.server import Launch, Server
 from specscope_server.models.state import StateProfile
 from specscope_server.models.token import ApiToken
+from specscope_server.models.trace import Trace
 
 __all__ = [
     "ApiToken",
@@ -40,4 +41,5 @@ __all__ = [
     "Server",
     "SourceStatus",
     "StateProfile",
+    "Trace",
 ]

@@ -20,6 +20,7 @@ from specscope_server.store.scalars import SeriesKey, to_samples
 from specscope_server.store.series_ids import Owner, SeriesIds
 from specscope_server.store.series_writer import write_samples
 from specscope_server.store.state_writer import write_profiles
+from specscope_server.store.trace_writer import write_traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ def write_batch(connection: Connection, batch: Batch, prepared: Prepared, ids: S
     else:
         write_requests(connection, owner.server_id, owner.launch_id, prepared.requests)
     write_profiles(connection, owner.server_id, owner.launch_id, prepared.profiles)
+    write_traces(connection, owner.server_id, owner.launch_id, prepared.traces, prepared.now_ms)
     write_health(connection, owner.server_id, prepared.health)
     _touch(connection, owner, prepared)
     counts = Counter(prepared.refused)

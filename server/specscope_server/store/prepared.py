@@ -20,6 +20,7 @@ from specscope_collectors.observations import (
     RequestRecord,
     SourceHealth,
     StateProfile,
+    TraceSummary,
 )
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.store.activity_writer import event_reason, health_reason, request_reason
@@ -30,6 +31,7 @@ from specscope_server.store.limits import MAX_INTEGER, Limits, text_reason
 from specscope_server.store.refusal import Reason
 from specscope_server.store.scalars import Checked, SeriesKey, check, gather, series_reason
 from specscope_server.store.state_writer import profile_reason
+from specscope_server.store.trace_writer import trace_reason
 
 R = TypeVar("R", bound=Observation)
 
@@ -48,6 +50,7 @@ class Prepared:
     health: list[SourceHealth] = field(default_factory=list)
     requests: list[RequestRecord] = field(default_factory=list)
     profiles: list[StateProfile] = field(default_factory=list)
+    traces: list[TraceSummary] = field(default_factory=list)
     refused: Counter[Reason] = field(default_factory=Counter)
 
     @property
@@ -108,6 +111,7 @@ def prepare(batch: Batch, limits: Limits, now_ms: int) -> Prepared:
     prepared.health = keep(groups.health, health_reason)
     prepared.requests = keep(groups.requests, request_reason)
     prepared.profiles = keep(groups.profiles, state_reason)
+    prepared.traces = keep(groups.traces, trace_reason)
     return prepared
 
 
@@ -120,6 +124,7 @@ class _Groups:
     health: list[SourceHealth] = field(default_factory=list)
     requests: list[RequestRecord] = field(default_factory=list)
     profiles: list[StateProfile] = field(default_factory=list)
+    traces: list[TraceSummary] = field(default_factory=list)
 
 
 def _group(batch: Batch) -> _Groups:
@@ -133,6 +138,7 @@ def _group(batch: Batch) -> _Groups:
         SourceHealth: groups.health,
         RequestRecord: groups.requests,
         StateProfile: groups.profiles,
+        TraceSummary: groups.traces,
     }
     for observation in batch.observations:
         lists[type(observation)].append(observation)

@@ -45,3 +45,5 @@ class Reason(StrEnum):
     """A text or a number larger than the store takes."""
     BAD_PROFILE = "bad_profile"
     """A profile of hidden states whose sums or arrays do not agree with each other."""
+    BAD_TRACE = "bad_trace"
+    """A profiler capture whose parts do not add up to its whole."""

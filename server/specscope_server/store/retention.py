@@ -43,7 +43,13 @@ class Retention:
         series = {
             f"{kind}{suffix}": days for kind in dialects.PARTITIONED for suffix, days in resolutions.items()
         }
-        return {**series, "request": self.requests_days, "event": self.events_days, "state_profile": self.states_days}
+        return {
+            **series,
+            "request": self.requests_days,
+            "event": self.events_days,
+            "trace": self.events_days,
+            "state_profile": self.states_days,
+        }
 
 
 @dataclass(slots=True)

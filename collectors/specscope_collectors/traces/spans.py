@@ -1,0 +1,171 @@
+"""Named ranges → occurrences of phases, one after the other on each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specscope_collectors.traces.columns import Columns, Table
+from specscope_collectors.traces.phases import Mark, batch_size_of
+
+
+class Phase(StrEnum):
+    """Parts of a cycle, and what runs beside cycles."""
+
+    DRAFT = "draft"
+    VERIFY = "verify"
+    SAMPLING = "sampling"
+    """From the end of the target's forward to the beginning of draft-extend."""
+    DRAFT_EXTEND = "draft_extend"
+    PREFILL = "prefill"
+    PREFILL_DRAFT_EXTEND = "prefill_draft_extend"
+    """Draft-extend that follows a prefill: no part of a cycle."""
+    DECODE = "decode"
+    """A plain decode step, without speculation."""
+    AFTER_VERIFY = "after_verify"
+    """Sampling and draft-extend where they cannot be told apart."""
+
+
+OF_CYCLE = (Phase.DRAFT, Phase.VERIFY, Phase.SAMPLING, Phase.DRAFT_EXTEND, Phase.AFTER_VERIFY)
+
+
+@dataclass(slots=True)
+class Occurrence:
+    """One time that a phase ran, from ``start`` to ``end`` (µs) on the thread or device that says so."""
+
+    phase: Phase
+    start: float
+    end: float
+    thread: int
+    batch_size: int = 0
+
+
+@dataclass(slots=True)
+class Found:
+    """Occurrences in the order of time, and how many ranges of each kind the trace holds."""
+
+    occurrences: list[Occurrence] = field(default_factory=list)
+    ranges: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Range:
+    mark: Mark
+    start: float
+    end: float
+    thread: int
+    batch_size: int
+
+
+def occurrences_of(columns: Columns, table: Table) -> Found:
+    """Return the occurrences that the ranges of a table tell of."""
+    found = Found()
+    threads = table["thread"]
+    for thread in np.unique(threads):
+        found.occurrences += _of_thread(_ranges(columns, table, threads == thread, int(thread)))
+    found.occurrences.sort(key=lambda each: (each.start, each.end))
+    for each in found.occurrences:
+        if each.phase is Phase.PREFILL_DRAFT_EXTEND:
+            found.ranges["draft_extend"] = found.ranges.get("draft_extend", 0) + 1
+        elif each.phase is not Phase.SAMPLING:
+            found.ranges[each.phase.value] = found.ranges.get(each.phase.value, 0) + 1
+    return found
+
+
+def _ranges(columns: Columns, table: Table, of_thread: NDArray[Any], thread: int) -> Iterator[_Range]:
+    """Yield outer ranges before those inside them."""
+    start, end = table["ts"], table["ts"] + table["dur"]
+    rows = np.flatnonzero(of_thread)
+    marks, names = table["mark"], table["name"]
+    for row in rows[np.lexsort((-end[rows], start[rows]))]:
+        size = batch_size_of(columns.names.texts[names[row]])
+        yield _Range(Mark(marks[row]), float(start[row]), float(end[row]), thread, size)
+
+
+_PHASES = {
+    Mark.DRAFT: Phase.DRAFT,
+    Mark.DRAFT_EXTEND: Phase.DRAFT_EXTEND,
+    Mark.STEP_VERIFY: Phase.VERIFY,
+    Mark.OWN_VERIFY: Phase.VERIFY,
+    Mark.STEP_EXTEND: Phase.PREFILL,
+    Mark.STEP_DECODE: Phase.DECODE,
+    Mark.STEP_DRAFT: Phase.DRAFT,
+    Mark.OWN_SAMPLING: Phase.SAMPLING,
+}
+
+
+def _of_thread(ranges: Iterator[_Range]) -> list[Occurrence]:
+    """Keep outermost ranges; within a whole verification, its forward is the phase and the rest sampling."""
+    kept: list[Occurrence] = []
+    outer: _Range | None = None
+    for each in ranges:
+        if outer is not None and each.start < outer.end:
+            if outer.mark is Mark.OWN_VERIFY and each.mark is Mark.STEP_VERIFY and kept:
+                kept[-1] = _occurrence(each)
+                kept.append(Occurrence(Phase.SAMPLING, each.end, outer.end, each.thread, each.batch_size))
+            continue
+        outer = each
+        kept.append(_occurrence(each))
+    return _with_sampling(kept)
+
+
+def _occurrence(each: _Range) -> Occurrence:
+    return Occurrence(_PHASES[each.mark], each.start, each.end, each.thread, each.batch_size)
+
+
+def _with_sampling(kept: list[Occurrence]) -> list[Occurrence]:
+    """Put sampling between verify and draft-extend, and tell draft-extend after a prefill apart."""
+    result: list[Occurrence] = []
+    for each in kept:
+        before = result[-1] if result else None
+        if each.phase is Phase.DRAFT_EXTEND and before is not None:
+            if before.phase is Phase.PREFILL:
+                each.phase = Phase.PREFILL_DRAFT_EXTEND
+            elif before.phase is Phase.VERIFY and each.start > before.end:
+                result.append(
+                    Occurrence(Phase.SAMPLING, before.end, each.start, each.thread, before.batch_size)
+                )
+        result.append(each)
+    return result
+
+
+@dataclass(slots=True)
+class Cycle:
+    """Places of one cycle's phases among the occurrences; ``next_start`` is where the next cycle begins."""
+
+    parts: list[int]
+    next_start: int | None = None
+
+
+def cycles_of(occurrences: list[Occurrence]) -> list[Cycle]:
+    """Group occurrences around each verify; a cycle is whole when the next follows without a prefill between.
+
+    Occurrences stand in the order in which the engine ran them.
+    """
+    cycles: list[Cycle] = []
+    pending: list[int] = []
+    is_open = False
+    for place, each in enumerate(occurrences):
+        if each.phase not in OF_CYCLE:
+            pending, is_open = [], False
+        elif each.phase is Phase.DRAFT:
+            _follow(cycles, place, is_open)
+            pending, is_open = [place], False
+        elif each.phase is Phase.VERIFY:
+            if not pending:
+                _follow(cycles, place, is_open)
+            cycles.append(Cycle([*pending, place]))
+            pending, is_open = [], True
+        elif is_open:
+            cycles[-1].parts.append(place)
+    return cycles
+
+
+def _follow(cycles: list[Cycle], place: int, is_open: bool) -> None:
+    if cycles and is_open:
+        cycles[-1].next_start = place
