@@ -14,11 +14,16 @@ def info_labels(scheduler: Any, worker: Any, clock: str) -> dict[str, str]:
     """Return the labels of ``specscope_probe_info``; few, short and never a path or a model's name."""
     return {
         "version": __version__,
-        "engine_version": str(getattr(sys.modules.get("sglang"), "__version__", "unknown"))[:40],
+        "engine_version": engine_version(),
         "worker": type(worker).__name__[:60],
         "overlap": overlap_of(scheduler),
         "clock": clock,
     }
+
+
+def engine_version() -> str:
+    """Return the version of the SGLang in this process."""
+    return str(getattr(sys.modules.get("sglang"), "__version__", "unknown"))[:40]
 
 
 def overlap_of(scheduler: Any) -> str:

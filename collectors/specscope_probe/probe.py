@@ -18,6 +18,8 @@ from specscope_probe.options import Options
 from specscope_probe.parts import Part, State
 from specscope_probe.ranks import rank_of
 from specscope_probe.seams import find, owners
+from specscope_probe.states import state_profiling
+from specscope_probe.states.report import report_check, report_states
 from specscope_probe.timing import CycleTimer
 from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attribute
 
@@ -56,7 +58,12 @@ class Probe:
         self.timer = CycleTimer(self.timing, scheduler, worker, clock, every=every, is_split=split)
         self.counter = AcceptCounter(self.accepts, worker)
         self.measures: list[Measure] = [self.timer, self.counter]
-        self.budget = Budget(options.budget, self.meter, self.timer, [self.timing, self.accepts])
+        self.states = state_profiling(scheduler, self.rank)
+        if self.states is not None:
+            self.measures.append(self.states)
+            self.parts.append(self.states.part)
+        measuring = [measure.part for measure in self.measures]
+        self.budget = Budget(options.budget, self.meter, self.timer, measuring)
         self.info = info_labels(scheduler, worker, "host" if clock is None else "device")
         self._registry = registry
         self._metrics: Metrics | None = None
@@ -90,6 +97,8 @@ class Probe:
         for part in self.parts:
             if part is not self.output and part.is_on:
                 part.switch_off(State.REMOVED, reason)
+        if self.states is not None:
+            self.states.remove()
         remove_all(self._wrapped)
         self._wrapped.clear()
         log.warning("specscope: the probe is removed: %s", reason)
@@ -113,18 +122,25 @@ class Probe:
 
     def _activity(self) -> tuple[object, ...]:
         """Return what differs whenever there is something new to report."""
-        return (self.meter.ns, self.timer.every, *((part.state, part.errors) for part in self.parts))
+        states = () if self.states is None else self.states.activity()
+        parts = ((part.state, part.errors) for part in self.parts)
+        return (self.meter.ns, self.timer.every, *parts, *states)
 
     def _report(self, metrics: Metrics) -> None:
         report.report_decode_times(metrics, self.timer, self.info["overlap"], self.info["clock"])
         report.report_part(metrics, self.timing)
         report.report_cost(metrics, "cycle", self.meter.ns / 1e9)
+        if self.states is not None:
+            report.report_part(metrics, self.states.part)
+            report_check(metrics, self.states.counts)
         if not self.rank.is_speaker:  # eight ranks must not make eight times the metrics
             return
         metrics.gauge("specscope_probe_info", "What probe, in which engine", self.info, 1.0)
         report.report_all_times(metrics, self.timer, self.info["overlap"])
         if self.accepts.is_on or self.accepts.state in (State.REMOVED, State.OVER_BUDGET, State.FAILED):
             report.report_accepts(metrics, self.counter)
+        if self.states is not None:
+            report_states(metrics, self.states.counts)
         for part in (self.accepts, self.output):
             report.report_part(metrics, part)
         report.report_details(metrics, self.parts, self.timer)
@@ -144,8 +160,8 @@ class Probe:
 
     def _set_states(self, scheduler: Any) -> None:
         if "cycle" not in self.found:
-            for part in (self.timing, self.accepts):
-                part.switch_off(State.MISSING, self.missing["cycle"])
+            for measure in self.measures:
+                measure.part.switch_off(State.MISSING, self.missing["cycle"])
         elif getattr(scheduler, "draft_worker", None) is None:
             self.accepts.switch_off(State.MISSING, "this engine does not speculate here")
         elif not self.rank.is_speaker:

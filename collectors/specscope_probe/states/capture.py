@@ -34,6 +34,8 @@ class Capture:
     """Of the concatenated state; k times the hidden size."""
     draft_layers: tuple[int, ...] | None = None
     """Ids that the draft's configuration names, in its own meaning."""
+    is_calibration: bool = False
+    """All boundaries, one after the other, instead of slots."""
 
     @property
     def slots(self) -> int:

@@ -1,13 +1,14 @@
 """The random projection of directions, which anybody can build again from its name with numpy alone.
 
-``gauss-256-20260401`` is a matrix of H rows and 256 columns. Its entries are made in pairs: pair n = 128·i + m
-stands in row i, columns 2m and 2m + 1. With the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
+``gauss-256-20260401`` is a matrix of H rows and 256 columns. Its entries are made in pairs: pair
+n = 128·i + m stands in row i, columns 2m and 2m + 1. With G = 0x9E3779B97F4A7C15 and, modulo 2⁶⁴, the
+finaliser of SplitMix64 (Steele, Lea, Flood 2014)
 
-    mix(z) = z ^= z >> 30, z *= 0xBF58476D1CE4E5B9, z ^= z >> 27, z *= 0x94D049BB133111EB, z ^= z >> 31   (mod 2⁶⁴)
+    mix(z):  z ^= z >> 30;  z *= 0xBF58476D1CE4E5B9;  z ^= z >> 27;  z *= 0x94D049BB133111EB;  z ^= z >> 31
 
-and G = 0x9E3779B97F4A7C15, the pair has u₁ = (mix(seed + (2n + 1)·G) >> 11 + ½)·2⁻⁵³, u₂ likewise with
-(2n + 2), and, by Box and Muller, the entries √(−2 ln u₁)·cos(2π u₂)/16 and √(−2 ln u₁)·sin(2π u₂)/16, computed
-in float64 and rounded to float32. A row does not depend on H.
+the pair has u₁ = ((mix(seed + (2n + 1)·G) >> 11) + ½)·2⁻⁵³, u₂ likewise with (2n + 2), and, by Box and
+Muller, the entries √(−2 ln u₁)·cos(2π u₂)/16 and √(−2 ln u₁)·sin(2π u₂)/16, computed in float64 and rounded
+to float32. A row does not depend on H.
 """
 
 from __future__ import annotations

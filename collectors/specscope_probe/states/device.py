@@ -1,0 +1,174 @@
+"""Reducing sampled rows to sums, on the device and the stream that the engine is using.
+
+Nothing here waits for the device, looks at a value of it, or changes a tensor of the engine. Arithmetic is
+float32. Every operation is also right on the CPU, where the tests compare it with float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specscope_probe.states.buffers import FIRST_VALUES, SKETCH, Buffer, Sums
+from specscope_probe.states.projection import SIZE
+from specscope_probe.states.rows import HEAD
+
+BUFFERS = 8
+"""Sampled forwards that may be on their way at a time; more are dropped and counted."""
+
+
+@dataclass(slots=True)
+class Open:
+    """A sampled forward that is being reduced; tensors are on the device."""
+
+    buffer: Buffer
+    rows: int
+    phases: tuple[int, ...]
+    """Phases that its rows may have."""
+    indices: Any
+    thresholds: Any
+    in_phase: Any
+    """Per phase: which rows have it and stand behind the first positions. Shape (phases, rows)."""
+    token_places: Any
+    """Row → its place among the token ids; None as long as these are not known."""
+    small: dict[str, Any] = field(default_factory=dict)
+
+
+class Reducer:
+    """Sums of one process. Used by the scheduler's thread alone, always in inference mode."""
+
+    def __init__(
+        self, torch: Any, device: Any, hidden_size: int, slots: int, phases: int, rows: int,
+        projection: NDArray[np.float32],
+    ) -> None:  # fmt: skip
+        self.torch = torch
+        self.is_device = torch.device(device).type == "cuda"
+        self.rows = rows
+        self.slots = slots
+        self.hidden_size = hidden_size
+        self._device = device
+        self._phases = phases
+        self._free = [Buffer(torch, rows, slots, is_device=self.is_device) for _ in range(BUFFERS)]
+        self._projection = torch.from_numpy(projection).to(device)
+        self._channels = torch.zeros((phases, slots, 3, hidden_size), device=device)
+        self._tokens = torch.zeros((phases, slots, 1, SIZE), device=device)
+        self._ids: Any = None
+        self._stream: Any = None
+
+    def can_begin(self) -> bool:
+        """Say whether a buffer is free."""
+        return bool(self._free)
+
+    def set_token_ids(self, ids: Sequence[int]) -> None:
+        """Begin to keep directions of these token ids, in ascending order."""
+        host = self.torch.tensor(list(ids), dtype=self.torch.int64, pin_memory=self.is_device)
+        self._ids = host.to(self._device, non_blocking=True)
+        self._pinned_ids = host  # until the copy is done, and longer
+        shape = (self._phases, self.slots, len(ids) + 1, SIZE)
+        self._tokens = self.torch.zeros(shape, device=self._device)
+
+    def begin(
+        self, chosen: NDArray[np.int64], thresholds: NDArray[np.float32], phases: tuple[int, ...],
+        ids: Any, positions: Any, phase_of: Any = None,
+    ) -> Open:  # fmt: skip
+        """Start with the rows at ``chosen``; ``ids``, ``positions`` and ``phase_of`` are of all rows.
+
+        ``phase_of`` None: all rows have the only phase.
+        """
+        self._follow_stream()
+        buffer = self._free.pop()
+        rows = len(chosen)
+        if buffer.began is not None:
+            buffer.began.record()
+        buffer.indices.numpy()[:rows] = chosen
+        buffer.thresholds.numpy()[:] = thresholds
+        indices = buffer.indices[:rows].to(self._device, non_blocking=True)
+        small = {"ids": ids.index_select(0, indices), "positions": positions.index_select(0, indices)}
+        if phase_of is None:
+            small["phases"] = self.torch.full_like(indices, phases[0])
+        else:
+            small["phases"] = phase_of.index_select(0, indices)
+        is_body = small["positions"] >= HEAD
+        in_phase = self.torch.stack([(small["phases"] == phase) & is_body for phase in phases])
+        shapes = {"ln_norms": (), "sketches": (SKETCH,), "first_values": (FIRST_VALUES,)}
+        for name, tail in shapes.items():
+            small[name] = self.torch.empty((rows, self.slots, *tail), device=self._device)
+        places = self._token_places(small["ids"])
+        limits = buffer.thresholds.to(self._device, non_blocking=True)
+        return Open(buffer, rows, phases, indices, limits, in_phase, places, small)
+
+    def add(self, opened: Open, first: int, states: Any) -> None:
+        """Add the states [rows, m, H] of slots ``first`` … ``first + m − 1``; they are ours to change."""
+        torch = self.torch
+        slots = slice(first, first + states.shape[1])
+        values = states.float()
+        norms = torch.linalg.vector_norm(values, dim=-1)
+        opened.small["first_values"][:, slots] = values[..., :FIRST_VALUES]
+        is_good = torch.isfinite(norms) & (norms > 0)
+        ln_norms = norms.log()
+        opened.small["ln_norms"][:, slots] = ln_norms
+        values.masked_fill_(~is_good.unsqueeze(-1), 0.0)
+        units = values / norms.masked_fill(~is_good, 1.0).unsqueeze(-1)
+        is_other = is_good & (ln_norms <= opened.thresholds[slots])
+        projected = (units.view(-1, self.hidden_size) @ self._projection).view(*norms.shape, SIZE)
+        opened.small["sketches"][:, slots] = projected[..., :SKETCH]
+        weights = [(mask.unsqueeze(-1) & is_other).unsqueeze(-1).float() for mask in opened.in_phase]
+        for phase, weight in zip(opened.phases, weights, strict=True):
+            self._channels[phase, slots, 0] += (units * weight).sum(0)
+            self._add_tokens(opened, phase, slots, projected * weight)
+        units.square_()
+        values.square_()
+        for phase, weight in zip(opened.phases, weights, strict=True):
+            self._channels[phase, slots, 1] += (units * weight).sum(0)
+            self._channels[phase, slots, 2] += (values * weight).sum(0)
+
+    def _add_tokens(self, opened: Open, phase: int, slots: slice, projected: Any) -> None:
+        if opened.token_places is not None:
+            self._tokens[phase, slots].index_add_(1, opened.token_places, projected.transpose(0, 1))
+
+    def finish(self, opened: Open) -> Buffer:
+        """Send what is small to the host; the buffer may be read once its ``done`` has passed."""
+        for name, tensor in opened.small.items():
+            getattr(opened.buffer, name)[: opened.rows].copy_(tensor, non_blocking=True)
+        if opened.buffer.done is not None:
+            opened.buffer.done.record()
+        return opened.buffer
+
+    def give_back(self, buffer: Buffer) -> None:
+        """Take a buffer that has been read."""
+        self._free.append(buffer)
+
+    def take_sums(self) -> Sums:
+        """Send the sums to the host and begin anew at zero."""
+        self._follow_stream()
+        host = [self._sent(self._channels), self._sent(self._tokens)]
+        self._channels.zero_()
+        self._tokens.zero_()
+        sums = Sums(*host)
+        if self.is_device:
+            sums.done = self.torch.cuda.Event()
+            sums.done.record()
+        return sums
+
+    def _sent(self, tensor: Any) -> Any:
+        host = self.torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=self.is_device)
+        return host.copy_(tensor, non_blocking=True)
+
+    def _token_places(self, ids: Any) -> Any:
+        if self._ids is None:
+            return None
+        places = self.torch.searchsorted(self._ids, ids).clamp_(max=len(self._ids) - 1)
+        return self.torch.where(self._ids[places] == ids, places, len(self._ids))
+
+    def _follow_stream(self) -> None:
+        """The sums belong to one stream at a time; should the engine change it, the new one goes after."""
+        if not self.is_device:
+            return
+        stream = self.torch.cuda.current_stream()
+        if self._stream is not None and stream != self._stream:
+            stream.wait_stream(self._stream)
+        self._stream = stream

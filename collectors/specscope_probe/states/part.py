@@ -1,0 +1,133 @@
+"""Putting the part together for one scheduler, and its thread."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from specscope import __version__
+from specscope_probe.accepts import TREE, drafts_of
+from specscope_probe.info import engine_version
+from specscope_probe.parts import Part, State
+from specscope_probe.ranks import Rank
+from specscope_probe.seams import owners
+from specscope_probe.states.calibration import Calibrator
+from specscope_probe.states.capture import CALIBRATION_RULE, Capture, decoder_of, hidden_size_of, read_capture
+from specscope_probe.states.counts import StateCounts
+from specscope_probe.states.delivery import Delivery
+from specscope_probe.states.device import Reducer
+from specscope_probe.states.document import Identity
+from specscope_probe.states.finishing import Finisher
+from specscope_probe.states.limits import Learnt
+from specscope_probe.states.options import StateOptions
+from specscope_probe.states.pipeline import Pipeline
+from specscope_probe.states.projection import matrix
+from specscope_probe.states.samples import CALIBRATION_PHASES, SERVING_PHASES
+from specscope_probe.states.serving import ServingSampler
+from specscope_probe.wrapping import Seam
+
+
+class StateProfiling:
+    """State profiles of one scheduler. Made when the event loop begins; graphs are captured by then."""
+
+    def __init__(self, scheduler: Any, rank: Rank, options: StateOptions) -> None:
+        self.part = Part("states")
+        self.counts = StateCounts()
+        self._options = options
+        self._rank = rank
+        self._torch = importlib.import_module("torch")
+        there = owners(scheduler)
+        self._worker = there["worker"]
+        self._runner = there["runner"]
+        self._server_args = getattr(scheduler, "server_args", None)
+        self._device = str(getattr(self._runner, "device", "cpu"))
+        self._finisher: Finisher | None = None
+        self._projection = matrix(hidden_size_of(self._runner))
+        self._listener: ServingSampler | Calibrator | None = None
+
+    def listen(self, seams: dict[str, Seam]) -> None:
+        """Listen; why that cannot be is the part's reason."""
+        try:
+            self._listen(seams)
+        except Exception as error:
+            self.part.fail(error)
+
+    def activity(self) -> tuple[object, ...]:
+        """Return what differs when there is something new to report."""
+        return (*self.counts.files.values(), *self.counts.rows.values(), self.counts.check_sample)
+
+    def _listen(self, seams: dict[str, Seam]) -> None:
+        if "forward" not in seams:
+            self.part.switch_off(State.MISSING, "the engine has no forward to listen at")
+            return
+        if self._options.is_calibrating:
+            if not self._rank.is_speaker:
+                self.part.switch_off(State.NOT_HERE, "the first rank of the group calibrates")
+                return
+            self._listener = self._calibrator()
+        else:
+            self._listener = self._sampler()
+        self._listener.listen(seams)
+
+    def remove(self) -> None:
+        """Take hooks away and let the thread end."""
+        if isinstance(self._listener, Calibrator):
+            self._listener.remove()
+        if self._finisher is not None:
+            self._finisher.entries.put(None)
+
+    def _sampler(self) -> ServingSampler:
+        return ServingSampler(
+            self._torch, self.part, self._options, self.counts, self._serving_pipeline,
+            is_tree=drafts_of(self._worker) == TREE, is_speaker=self._rank.is_speaker,
+            is_capturing=self._is_capturing,
+        )  # fmt: skip
+
+    def _calibrator(self) -> Calibrator:
+        boundaries = len(decoder_of(self._runner.model).layers) + 1
+        hidden_size = hidden_size_of(self._runner)
+        capture = Capture(
+            None, tuple(range(boundaries)), CALIBRATION_RULE, hidden_size, boundaries * hidden_size,
+            is_calibration=True,
+        )  # fmt: skip
+        pipeline = self._pipeline(capture, CALIBRATION_PHASES)
+        return Calibrator(
+            self._torch, self.part, self._options, self.counts, pipeline, self._runner.model,
+            self._is_capturing,
+        )  # fmt: skip
+
+    def _serving_pipeline(self, width: int) -> Pipeline:
+        return self._pipeline(read_capture(self._runner, width), SERVING_PHASES)
+
+    def _pipeline(self, capture: Capture, phases: tuple[str, ...]) -> Pipeline:
+        with self._torch.inference_mode():
+            reducer = Reducer(
+                self._torch, self._device, capture.hidden_size, capture.slots, len(phases),
+                self._options.rows, self._projection,
+            )  # fmt: skip
+        learnt = Learnt(capture.slots, self._options.token_ids)
+        delivery = Delivery(self._options, self._rank.labels) if self._rank.is_speaker else None
+        finisher = Finisher(
+            self.part, self._identity(), replace(capture), phases, learnt, self.counts, reducer.give_back,
+            delivery,
+        )  # fmt: skip
+        threading.Thread(target=finisher.run, name="specscope-states", daemon=True).start()
+        self._finisher = finisher
+        return Pipeline(reducer, finisher, self._options, self.counts)
+
+    def _identity(self) -> Identity:
+        seed = getattr(self._server_args, "random_seed", None)
+        return Identity(
+            rank=self._rank.labels,
+            engine_version=engine_version(),
+            model_class=type(self._runner.model).__name__[:100],
+            probe_version=__version__,
+            started_ms=int(time.time() * 1000),
+            random_seed=seed if type(seed) is int else None,
+        )
+
+    def _is_capturing(self) -> bool:
+        return self._device.startswith("cuda") and bool(self._torch.cuda.is_current_stream_capturing())
