@@ -117,19 +117,34 @@ class Clockface:
         if self.year is None:
             return NO_YEAR
         found = self._local(f"{self.year:04}-{month:02}-{day:02}", clock, fraction)
-        if isinstance(found, int) and self.last_ms is not None and found < self.last_ms - _HALF_YEAR_MS:
+        if self._is_before(found, _HALF_YEAR_MS):
             self.year += 1
             return self._local(f"{self.year:04}-{month:02}-{day:02}", clock, fraction)
-        return found
+        earlier = self._local(f"{self.year - 1:04}-{month:02}-{day:02}", clock, fraction)
+        return earlier if self._is_just_before(earlier) else found
 
     def _of_day(self, clock: str, fraction: str | None) -> int | str:
         if self.date is None:
             return NO_DATE
         found = self._local(self.date.isoformat(), clock, fraction)
-        if isinstance(found, int) and self.last_ms is not None and found < self.last_ms - _DAY_MS // 2:
+        if self._is_before(found, _DAY_MS // 2):
             self.date = date.fromordinal(min(self.date.toordinal() + 1, date.max.toordinal()))
             return self._local(self.date.isoformat(), clock, fraction)
-        return found
+        yesterday = date.fromordinal(max(self.date.toordinal() - 1, 1))
+        earlier = self._local(yesterday.isoformat(), clock, fraction)
+        return earlier if self._is_just_before(earlier) else found
+
+    def _is_before(self, found: int | str, span_ms: int) -> bool:
+        """Whether a moment is so far before the last that a new day or year must have begun."""
+        return isinstance(found, int) and self.last_ms is not None and found < self.last_ms - span_ms
+
+    def _is_just_before(self, found: int | str) -> bool:
+        """Whether a moment of the day or year before is that of a line that came a little late."""
+        return (
+            isinstance(found, int)
+            and self.last_ms is not None
+            and self.last_ms - _SHORT_BACK_MS <= found <= self.last_ms
+        )
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

@@ -71,6 +71,24 @@ def test_times_without_a_date_go_on_over_midnight() -> None:
     assert (refused.levels, refused.summary.refused) == ([], {"no_date": 2})
 
 
+def test_a_line_that_comes_late_over_midnight_is_of_the_day_before() -> None:
+    clocks = ("23:59:58", "00:00:01", "23:59:59", "00:00:02", "23:58:00")
+    days = (29, 30, 29, 30, 30)
+    log = "".join(f"[{clock} TP0] {BODY}\n" for clock in clocks)
+    seen = [
+        level.time_ms for level in read(log, date=date(2026, 11, 29)).levels if level.metric == "kv.usage"
+    ]
+    assert seen == [ms(f"2026-11-{day} {clock}") for day, clock in zip(days, clocks, strict=True)]
+
+
+def test_a_line_that_comes_late_over_new_year_is_of_the_year_before() -> None:
+    stamps = ("Dec 31 23:59:58", "Jan  1 00:00:01", "Dec 31 23:59:59", "Jan  1 00:00:02")
+    log = "".join(f"{stamp} host python[1]: {BODY}\n" for stamp in stamps)
+    seen = [level.time_ms for level in read(log, year=2025).levels if level.metric == "kv.usage"]
+    expected = ("2025-12-31 23:59:58", "2026-01-01 00:00:01", "2025-12-31 23:59:59", "2026-01-01 00:00:02")
+    assert seen == [ms(stamp) for stamp in expected]
+
+
 def test_dates_without_a_year_go_on_over_new_year() -> None:
     log = f"Dec 31 23:59:59 host python[1]: {BODY}\nJan  1 00:00:01 host python[1]: {BODY}\n"
     found = read(log, year=2025)

@@ -35,6 +35,15 @@ def test_nothing_accepted_is_a_value() -> None:
     assert (found["spec.accept_length"], found["spec.engine_accept_rate"]) == (1.0, 0.0)
 
 
+def test_digits_in_groups_are_one_number_and_other_commas_none() -> None:
+    log = changed("18432", "18,432").replace("1085.39", "1,001,085.39")
+    grouped = {"kv.used_tokens": 18432.0, "throughput.generated": 1_001_085.39}
+    assert by_metric(read(log)) == EXPECTED | grouped
+    assert set(read(log * 500, together_from_bytes=0).values("kv.used_tokens")) == {18432.0}
+    for text in ("18,43", "1,8432", "18.432,5"):
+        assert "kv.used_tokens" not in by_metric(read(changed("18432,", f"{text},"))), text
+
+
 IMPOSSIBLE = [
     ("accept len: 3.33", "accept len: 0.40", "spec.accept_length", "accept length below 1"),
     ("accept rate: 0.78", "accept rate: 1.20", "spec.engine_accept_rate", "spec.engine_accept_rate above 1"),

@@ -15,7 +15,7 @@ from specscope_collectors.logs.formats import format_of
 from specscope_collectors.logs.options import LogOptions
 from specscope_collectors.observations import Increment, Launch, Level, Observation
 from specscope_collectors.sources.vllm_log.cycles import derived
-from specscope_collectors.sources.vllm_log.lines import Interval, read_interval
+from specscope_collectors.sources.vllm_log.lines import Interval, read_interval, read_totals
 from specscope_collectors.sources.vllm_log.reading import VllmLogReader
 
 START = (
@@ -162,6 +162,24 @@ def test_running_totals_of_the_old_engine_are_subtracted() -> None:
     assert grown(found, "spec.cycles") == {"accepted": 100}
     assert grown(found, "spec.drafts_proposed") == {"accepted": 300}
     assert levels(found)["spec.accept_length"] == 2.2
+
+
+@pytest.mark.parametrize("end", ["300", ", 0.300", ", 0.500, 0.300"])
+def test_rates_that_are_cut_tell_no_depth(end: str) -> None:
+    line = PREFIX.format(minute=51, second=10, where="metrics.py:60") + "SpecDecoding metrics: " + (
+        "Draft acceptance rate: 50.0%, Mean acceptance length: 2.50, Accepted: 15 tokens, "
+        "Drafted: 30 tokens, Per-position acceptance rate: 0.700, 0.500, 0.300"
+    )  # fmt: skip
+    assert line.endswith(end)
+    _, found = read(line.removesuffix(end) + "\n")
+    assert "spec.num_steps" not in levels(found)
+    assert sum(grown(found, "spec.drafts_accepted").values()) == 15
+
+
+def test_a_total_that_is_cut_is_none() -> None:
+    for drafted, emitted in (("300", "19"), ("1,200", "9.")):
+        text = f"Number of draft tokens: {drafted}, Number of emitted tokens: {emitted}"
+        assert read_totals(f"Number of speculative tokens: 3, {text}") is None
 
 
 @given(st.lists(st.integers(0, 60), min_size=2, max_size=8).filter(sum))

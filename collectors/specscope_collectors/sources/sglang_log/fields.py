@@ -6,9 +6,13 @@ import re
 from dataclasses import dataclass
 
 _FIELD = re.compile(
-    r"(?:^|, )([^:,]{1,60}): (-?\d{1,18}(?:\.\d{1,9})?)%?(?=$|,|[\s\[(\"\\][^,:]*$|\s[^,:]*,)"
+    r"(?:^|, )([^:,]{1,60}): (-?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:\.\d{1,9})?)%?"
+    r"(?=$|,(?!\d)|[\s\[(\"\\][^,:]*$|\s[^,:]*,)"
 )
-"""A name and a number up to the next comma; after it only what wrappers put behind a line."""
+"""A name and a number up to the next comma; after it only what wrappers put behind a line.
+
+A comma before a digit ends no number: 1,234 is one, and what else has one in it (1,23) is none.
+"""
 _TWO_DECIMALS = re.compile(r"-?\d+\.\d\d%?$")
 _LAST = "#queue-req"
 """The field that every version prints, and the first that may end a line."""
@@ -29,7 +33,9 @@ def read_fields(body: str, *, may_be_cut: bool) -> Fields:
     ``may_be_cut``: the line has no end, so its last field is kept only if it is surely whole.
     """
     found = find_fields(body, may_be_cut=may_be_cut)
-    return Fields({name: float(match[2]) for name, match in found.items()}, _LAST not in found)
+    return Fields(
+        {name: float(match[2].replace(",", "")) for name, match in found.items()}, _LAST not in found
+    )
 
 
 def find_fields(body: str, *, may_be_cut: bool) -> dict[str, re.Match[str]]:

@@ -17,10 +17,8 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from specscope_collectors.sources.vllm_log.lines import Interval
+from specscope_collectors.sources.vllm_log.lines import LENGTH_HALF, RATE_HALF, Interval
 
-LENGTH_HALF, RATE_HALF = 0.005, 0.0005
-"""Half a unit of the last printed decimal."""
 SLACK = 1e-9
 MAX_TRIED = 20_000
 

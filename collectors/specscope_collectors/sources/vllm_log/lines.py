@@ -16,6 +16,8 @@ _RATES = re.compile(r"Per-position acceptance rate: ((?:\d\.\d{1,6}(?:, )?){1,64
 _ENGINE = re.compile(r"Engine (\d{1,5}): ")
 SPECULATION, TOTALS, LOAD = "SpecDecoding metrics: ", "Speculative metrics: ", "Avg prompt throughput: "
 MAX_DEPTH = 64
+LENGTH_HALF, RATE_HALF = 0.005, 0.0005
+"""Half a unit of the last printed decimal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +61,30 @@ def read_interval(text: str) -> Interval | None:
     accepted, drafted = _number(text, r"Accepted: ", r" tokens"), _number(text, r"Drafted: ", r" tokens")
     if accepted is None or drafted is None or accepted != int(accepted) or drafted != int(drafted):
         return None
-    rates = _RATES.search(text)
-    found = [float(rate) for rate in rates[1].rstrip(", ").split(", ")] if rates else []
+    length = _number(text, r"Mean acceptance length: ")
     return Interval(
         int(accepted),
         int(drafted),
-        _number(text, r"Mean acceptance length: "),
+        length,
         _number(text, r"Drafted throughput: ", r" tokens/s"),
-        tuple(found),
+        _rates(text, length),
         _number(text, r"Draft acceptance rate: ", r"%"),
     )
+
+
+def _rates(text: str, length: float | None) -> tuple[float, ...]:
+    """Return the rates by position; none where a cut line lacks some, since τ = 1 + ΣSₖ."""
+    match = _RATES.search(text)
+    rates = tuple(float(rate) for rate in match[1].rstrip(", ").split(", ")) if match else ()
+    rounding = LENGTH_HALF + RATE_HALF * len(rates) + 1e-9
+    return () if length is not None and abs(1 + sum(rates) - length) > rounding else rates
 
 
 def read_totals(text: str) -> Totals | None:
     """Return what follows `TOTALS`; None when it is not whole."""
     depth, drafted, emitted = (
-        _number(text, rf"Number of {name} tokens: ") for name in ("speculative", "draft", "emitted")
+        _number(text, rf"Number of {name} tokens: ", r"[,.](?!\d)")
+        for name in ("speculative", "draft", "emitted")
     )
     if depth is None or drafted is None or emitted is None or not 0 < depth <= MAX_DEPTH:
         return None
