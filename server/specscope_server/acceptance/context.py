@@ -58,16 +58,17 @@ class Context:
         known = self.measured.launches
         used = [data for data in known if all(contributes(data, metric) for metric in metrics)]
         behind = of or (known[-1:] if live else used or known)
-        told: dict[str, set[str]] = {}
+        told: dict[tuple[str, str], set[str]] = {}
         for data in behind:
-            version = version_text(data.launch.engine_version, data.launch.version_source)
-            told.setdefault(data.launch.engine, set()).add(version or "of unknown version")
+            engine, told_by = data.launch.engine, data.launch.version_source
+            version = version_text(data.launch.engine_version, told_by)
+            names = ", ".join(raw_name(engine, metric, told_by) for metric in metrics)
+            told.setdefault((engine, names), set()).add(version or "of unknown version")
         if not told:
             return ", ".join(raw_name("sglang", metric) for metric in metrics)
         return "; ".join(
-            f"{', '.join(raw_name(engine, metric) for metric in metrics)}; "
-            f"{engine_title(engine)} {' and '.join(sorted(versions))}"
-            for engine, versions in told.items()
+            f"{names}; {engine_title(engine)} {' and '.join(sorted(versions))}"
+            for (engine, names), versions in told.items()
         )
 
     def number(

@@ -17,6 +17,7 @@ from specscope_server.acceptance.statistics import Flags, Floats, active_buckets
 from specscope_server.kit.ranks import homes, leaders, mirror_group, rank_number
 from specscope_server.kit.targets import of_target, target_names
 from specscope_server.kit.timerange import Window
+from specscope_server.kit.versions import tells_settings
 from specscope_server.models import Launch
 from specscope_server.series.statistics import combine
 from specscope_server.store.latest import newest_times
@@ -152,7 +153,8 @@ class LaunchData:
     @property
     def is_plain(self) -> bool:
         """Tell whether the launch is known to decode without speculation."""
-        return self.launch.algorithm is None and self.launch.version_source == "server_info"
+        launch = self.launch
+        return launch.algorithm is None and tells_settings(launch.engine, launch.version_source, launch.model)
 
     def total(self, metric: str) -> Floats:
         """Return the sum of a gauge over ranks."""

@@ -9,6 +9,7 @@ from specscope_server.acceptance.gather import CYCLES, DERIVING
 from specscope_server.acceptance.measure import Measured, last_same, last_total
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS, Ratio
+from specscope_server.kit.versions import LOG_LINES
 
 DILUTED = (
     "this version counts each prefill as a cycle of one token, which pulls τ toward 1; the true "
@@ -117,8 +118,13 @@ def depth_number(context: Context, metric: str) -> Number:
     note = "as launched; adaptive, so it may differ now" if data.launch.adaptive else "as launched"
     return context.number(
         value, unit, definition, (), live=True, note=note if value is not None else "",
-        as_of_ms=data.launch.last_seen_ms, source="/server_info of the launch",
+        as_of_ms=data.launch.last_seen_ms, source=_settings_source(data.launch.version_source),
     )  # fmt: skip
+
+
+def _settings_source(version_source: str | None) -> str:
+    is_log = version_source == LOG_LINES
+    return "the arguments of the launch in its log" if is_log else "/server_info of the launch"
 
 
 def verify_calls_per_second(context: Context) -> Number:
@@ -168,7 +174,7 @@ def requests_now(context: Context, metric: str) -> Number:
     """Return running or queued requests at the end of the window."""
     value = last_total(context.newest, metric) if context.newest else None
     what = "being decoded" if metric == "requests.running" else "waiting"
-    definition = f"requests {what} at the newest scrape in the range, summed over data-parallel ranks"
+    definition = f"requests {what} at the newest reading in the range, summed over data-parallel ranks"
     return context.number(value, "requests", definition, (metric,), live=True)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from specscope_server.kit.versions import LOG_LINES
+
 RAW_NAMES: Mapping[str, Mapping[str, str]] = {
     "sglang": {
         "spec.accept_length": "sglang:spec_accept_length",
@@ -43,7 +45,22 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
 """Engine → metric → what it is told from, where no name says it."""
 
 
-def raw_name(engine: str, metric: str) -> str:
-    """Return the engine's name of a metric; ours where it has none (a log, the probe)."""
+LOG_FIELDS: Mapping[str, str] = {
+    "spec.accept_length": "accept len",
+    "spec.engine_accept_rate": "accept rate",
+    "throughput.generated": "gen throughput (token/s)",
+    "requests.running": "#running-req",
+    "requests.queued": "#queue-req",
+}
+"""Metric → field of SGLang's Decode lines."""
+
+
+def raw_name(engine: str, metric: str, version_source: str | None = None) -> str:
+    """Return the engine's name of a metric; ours where it has none (the probe).
+
+    ``version_source``: of a launch that is known from its log alone, the log's own words.
+    """
+    if engine == "sglang" and version_source == LOG_LINES and metric in LOG_FIELDS:
+        return f"“{LOG_FIELDS[metric]}” in the log"
     named = RAW_NAMES.get(engine, {}).get(metric) or DERIVED.get(engine, {}).get(metric)
     return named or metric

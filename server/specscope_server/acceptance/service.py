@@ -47,8 +47,8 @@ EVIDENCE_NOTES = {
     "clusters.",
     Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact "
     "counts; accepted drafts are derived from them.",
-    Evidence.GAUGES: "The engine's own window means, seen at scrapes: what fell between two windows is "
-    "not seen. This engine version counts no verify calls, or none finished in this range.",
+    Evidence.GAUGES: "The engine's own window means, as scraped or logged: what fell between two windows "
+    "is not seen. This engine version counts no verify calls, or none finished in this range.",
     Evidence.NONE: "Nothing in this range says how many drafts were accepted.",
 }
 DERIVED = (

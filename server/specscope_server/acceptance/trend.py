@@ -23,7 +23,7 @@ from specscope_server.acceptance.statistics import Floats, mean_over, sum_over
 from specscope_server.acceptance.windows import group_any, group_mean, group_sum, most_buckets, refine
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.timerange import Window
-from specscope_server.kit.versions import version_text
+from specscope_server.kit.versions import tells_settings, version_text
 from specscope_server.models import Launch
 from specscope_server.store.lookup import choose_launches, server_by_name
 
@@ -80,7 +80,8 @@ def _marker(launch: Launch) -> LaunchMarker:
 def _settings(launch: Launch) -> str:
     if launch.num_draft_tokens:
         return f"K={launch.num_steps} D={launch.num_draft_tokens}"
-    return "off" if launch.algorithm is None and launch.version_source == "server_info" else "launch"
+    is_known = tells_settings(launch.engine, launch.version_source, launch.model)
+    return "off" if launch.algorithm is None and is_known else "launch"
 
 
 class _Columns:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specscope_server.acceptance.schemas import AcceptanceSummary, Check, Counts, LaunchBrief, Verdict
 from specscope_server.kit.engines import engine_title
 from specscope_server.kit.health import Overall
-from specscope_server.kit.versions import version_text
+from specscope_server.kit.versions import tells_settings, version_text
 from specscope_server.pages.wording import MISSING, count_text
 from specscope_server.servers.schemas import ConfigChange, LaunchDiff, LaunchItem
 from specscope_server.sources.schemas import ServerSources, SourceItem
@@ -121,7 +121,20 @@ def server_state(server: ServerSources) -> tuple[str, str]:
     """Return (kind, words) of a server as a whole, or of a collector."""
     if server.is_collector and server.state in OWN_OVERALL:
         return OWN_OVERALL[Overall(server.state)]
+    if server.state == Overall.UNKNOWN and not _has_address(server):
+        return "unknown", "not watched"
     return OVERALL_STATES.get(server.state, ("unknown", server.state))
+
+
+def without_sources(server: ServerSources) -> str:
+    """Return what is said of a server that nothing was read from yet."""
+    if _has_address(server):
+        return "Waiting for the first scrape."
+    return "Nothing reads from this server: what is known of it was imported or reported."
+
+
+def _has_address(server: ServerSources) -> bool:
+    return "://" in server.base_url
 
 
 def ranks_view(server: ServerSources) -> tuple[str, str]:
@@ -202,7 +215,7 @@ def _version(launch: LaunchItem | LaunchBrief) -> str | None:
 
 def _says_settings(launch: LaunchItem | LaunchBrief) -> bool:
     """Tell whether the engine says how it was started: then what it does not name is off."""
-    return launch.engine != "vllm"
+    return tells_settings(launch.engine, launch.version_source, launch.model)
 
 
 def _speculation(summary: AcceptanceSummary, launch: LaunchBrief) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from tests.server.client import Web
 from tests.server.seed import NOW, SERVER, Feed
 
-from specscope_collectors.observations import HealthState
+from specscope_collectors.observations import HealthState, Target
 from specscope_server.app import create_app
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.settings import Settings
@@ -193,6 +193,35 @@ def test_the_numbers_are_of_the_newest_launch_until_another_choice_is_made(web: 
     alone = web.get(f"/?from=now-1h&launch={first}").text
     assert "Almost no draft is right" in alone
     assert "Numbers of one launch" in alone
+
+
+IN_LOG = {"engine_version": "0.5.9–0.5.22", "version_source": "log_lines"}
+NOT_SAID = {
+    "algorithm": None, "num_steps": None, "eagle_topk": None, "num_draft_tokens": None, "draft_model": None,
+}  # fmt: skip
+
+
+def test_a_log_without_arguments_does_not_say_that_speculation_is_off(web: Web, feed: Feed) -> None:
+    feed.launch(**IN_LOG, model=None, speculative=NOT_SAID)
+    feed.scrapes(180, tau=2.5, running=2)
+    text = web.get("/acceptance?from=now-2h").text
+    assert "on (method not said)" in text
+    assert "“accept len” in the log" in text
+    assert "sglang:spec_accept_length" not in text
+
+
+def test_a_log_whose_arguments_name_no_method_says_that_speculation_is_off(web: Web, feed: Feed) -> None:
+    feed.launch(**IN_LOG, speculative=NOT_SAID)
+    feed.scrapes(180, throughput=50.0, running=2)
+    assert "Speculation is off" in web.get("/?from=now-2h").text
+
+
+def test_a_server_known_from_files_waits_for_no_scrape(web: Web, feed: Feed) -> None:
+    feed.target = Target(name=SERVER, base_url="imported log")
+    feed.launch(**IN_LOG)
+    text = web.get("/sources").text
+    assert "not watched" in text
+    assert "first scrape" not in text
 
 
 @pytest.mark.parametrize("query", ["from=yesterday", "server=gpu9", "from=now&to=now-1h", "launch=abc"])
