@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ BLOCK_BYTES = 1024 * 1024
 MAX_LINE_BYTES = 1024 * 1024
 """A longer line is read in pieces of this size, each as if it were a line that was cut off."""
 _GZIP = b"\x1f\x8b"
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""Byte order mark (Windows PowerShell's ``>`` writes one) → encoding."""
 
 
 class Readable(Protocol):
@@ -38,13 +41,22 @@ class Block:
 
 
 class Unpacked:
-    """The bytes of a log, decompressed when they are gzip (told by their first bytes, not by a name)."""
+    """The bytes of a log: decompressed when they are gzip, in UTF-8 when they are UTF-16.
+
+    Both are told by their first bytes, not by a name.
+    """
 
     def __init__(self, stream: Readable) -> None:
         self._stream = stream
         self._head = stream.read(2)
         self._gzip = zlib.decompressobj(31) if self._head == _GZIP else None
+        self._text: codecs.IncrementalDecoder | None = None
         self._ready = b""
+        if encoding := _UTF_16.get(self._head):
+            self._head += stream.read(2)
+            if b"\0" in self._head[2:]:  # a log begins with ASCII; other bytes are rubbish
+                self._text = codecs.getincrementaldecoder(encoding)("replace")
+                self._ready = self._text.decode(self._head[2:]).encode(errors="replace")
         self.damage = ""
         """Why the compressed log could not be read to its end; empty when it was."""
 
@@ -64,10 +76,18 @@ class Unpacked:
         return self._ready[:size]
 
     def _more(self, size: int) -> bytes:
-        if self._gzip is None:
-            head, self._head = self._head, b""
-            return head or self._stream.read(size)
-        return self._inflate(self._gzip, size)
+        if self._gzip is not None:
+            return self._inflate(self._gzip, size)
+        if self._text is not None:
+            return self._in_utf_8(self._text, size)
+        head, self._head = self._head, b""
+        return head or self._stream.read(size)
+
+    def _in_utf_8(self, text: codecs.IncrementalDecoder, size: int) -> bytes:
+        while data := self._stream.read(size):
+            if found := text.decode(data):
+                return found.encode(errors="replace")
+        return b""
 
     def _inflate(self, gzip: zlib._Decompress, size: int) -> bytes:
         while not self.damage:

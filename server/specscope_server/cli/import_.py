@@ -47,6 +47,14 @@ class Format(StrEnum):
 
 PRINTERS = {Format.NDJSON: as_ndjson, Format.JSON: as_json, Format.TEXT: as_text}
 
+ARCHIVES = {
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstdcat"),
+    b"\xfd7zXZ": ("xz", "xzcat"),
+    b"BZh": ("bzip2", "bzcat"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
+}
+"""First bytes of a file → what made it, and what reads it."""
+
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -111,6 +119,8 @@ def log(
     for line in (*outcome, zone, *read.words):
         typer.echo(line, err=True)
     if not read.found:
+        for hint in _packed(files):
+            typer.echo(f"specscope import log: {hint}", err=True)
         typer.echo(
             "specscope import log: no Decode or Prefill line, no event and no server_args with a time in it, "
             "and no line of vLLM; is this the log of an SGLang scheduler (stderr) or of vLLM? Times without "
@@ -165,6 +175,18 @@ def _parts(files: list[str], bar: ReadingBar) -> Iterator[LogPart]:
         except OSError as error:
             raise InvalidInput(f"{name} cannot be read: {error.strerror}; name a log file, or -") from None
         yield LogPart(name, partial(bar.open, Path(name)))
+
+
+def _packed(files: list[str]) -> Iterator[str]:
+    """Yield what to do about files that must be unpacked first."""
+    for path in (Path(name) for name in files if name != STDIN):
+        if not path.is_file():
+            continue
+        with path.open("rb") as file:
+            head = file.read(6)
+        for mark, (name, command) in ARCHIVES.items():
+            if head.startswith(mark):
+                yield f"{path} is compressed with {name}; pipe it: {command} … | specscope import log - …"
 
 
 def _date(text: str | None) -> date | None:

@@ -118,6 +118,15 @@ def test_what_is_no_text_around_lines_of_a_large_log_does_no_harm() -> None:
     assert not found.summary.refused
 
 
+@pytest.mark.parametrize(("mark", "encoding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
+def test_utf16_gives_what_utf8_gives(mark: bytes, encoding: str) -> None:
+    log = f"Größe 😀\n{LINE}\n"
+    whole = read(mark + log.encode(encoding) + b"\x00")
+    assert whole.levels == read(log).levels
+    large = read(mark + (log * 20_000).encode(encoding))
+    assert large.summary.decode_lines == 20_000
+
+
 @pytest.mark.parametrize("year", ["2099", "9999", "0001", "1969"])
 def test_times_far_away_are_read_as_they_are_and_judged_by_the_store(year: str) -> None:
     together = read(f"{LINE.replace('2026', year)}\n" * 2, together_from_bytes=0)

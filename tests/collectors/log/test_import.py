@@ -224,6 +224,7 @@ WRONG = [
     (["{log}", "--date", "yesterday"], 2, "write YYYY-MM-DD"),
     (["{log}", "--server", " "], 2, "name the server"),
     (["{empty}"], 1, "no Decode or Prefill line"),
+    (["{zstd}"], 1, "zstdcat"),
     (["{log}", "--database", "nonsense"], 1, "nonsense"),
 ]
 
@@ -236,7 +237,8 @@ def test_wrong_use_is_explained(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.log").write_text(LINE + "\n")
     (tmp_path / "empty.log").write_text("nothing\n")
-    given = [text.format(log="a.log", empty="empty.log") for text in arguments]
+    (tmp_path / "a.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
+    given = [text.format(log="a.log", empty="empty.log", zstd="a.zst") for text in arguments]
     server = [] if "--server" in given else ["--server", "gpu1"]
     assert (
         specscope(["import", "log", *given, *server, *([] if "--database" in given else ["--dry-run"])])
