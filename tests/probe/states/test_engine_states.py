@@ -1,0 +1,212 @@
+"""State profiles of a real SGLang: rows, splits and norms equal what the same model gives in plain torch."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import subprocess
+import time
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sglang_cpu.install import Rig
+from tests.support.probe import settled, variables
+from tests.support.rig import Answer, Request, RunningRig
+
+pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
+
+PLAIN = Path(__file__).with_name("plain_driver.py")
+WARM_UP = [Request(f"Warm water number {index} for the tea in the large green pot", 40) for index in range(8)]
+REQUESTS = [
+    Request(f"The {index}th cup of tea was drunk by the river, slowly", 24 + index) for index in range(4)
+]
+WINDOW_SECONDS = 1.0
+D, SLOTS, H = 4, 3, 256
+
+Profile = dict[str, Any]
+
+
+class Watched:
+    """An engine whose every forward is sampled, and the windows of its states."""
+
+    def __init__(self, running: RunningRig, spool: Path) -> None:
+        self.running = running
+        self.spool = spool
+
+    def files(self) -> list[dict[str, Any]]:
+        """Return what has been written so far."""
+        paths = sorted(self.spool.glob("specscope-states-*.json.gz"))
+        return [json.loads(gzip.decompress(path.read_bytes())) for path in paths]
+
+    def sampled(self, requests: list[Request]) -> tuple[list[Answer], list[dict[str, Any]]]:
+        """Send requests; return their answers and the windows that hold exactly their rows."""
+        time.sleep(1.2 * WINDOW_SECONDS)
+        began_ms = time.time() * 1000
+        answers = self.running.generate(requests)
+        time.sleep(1.2 * WINDOW_SECONDS)
+        ended_ms = time.time() * 1000
+        self.running.generate([Request("Ends the window", 12)])
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            found = [each for each in self.files() if began_ms < each["profiles"][0]["time_ms"] <= ended_ms]
+            if found and self.files()[-1]["created_ms"] >= ended_ms:
+                return answers, found
+            time.sleep(0.2)
+        raise AssertionError("no window was written")
+
+
+@pytest.fixture(scope="module")
+def watched(
+    installed_rig: Rig, probe_site: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Watched]:
+    """An engine with the probe; the limits of sinks and the common ids are known."""
+    folder = tmp_path_factory.mktemp("states")
+    ids = folder / "ids.json"
+    ids.write_text(json.dumps(list(range(128))))
+    more = {
+        "SPECSCOPE_SPOOL": str(folder / "spool"),
+        "SPECSCOPE_PROBE_TOKEN_IDS": str(ids),
+        "SPECSCOPE_PROBE_STATES_VERIFY_EVERY": "1",
+        "SPECSCOPE_PROBE_STATES_PREFILL_EVERY": "1",
+        "SPECSCOPE_PROBE_STATES_WINDOW_SECONDS": str(WINDOW_SECONDS),
+        "SPECSCOPE_PROBE_STATES_FIRST_WINDOW_SECONDS": str(WINDOW_SECONDS),
+    }
+    running = RunningRig(
+        installed_rig, folder / "engine.log", "eagle3", 3, variables=variables(probe_site, folder, **more)
+    )
+    try:
+        running.start()
+        running.generate(WARM_UP, concurrency=4)
+        yield Watched(running, folder / "spool")
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def sampled(watched: Watched) -> tuple[list[Answer], list[dict[str, Any]]]:
+    """Answers to `REQUESTS`, and the windows of their rows."""
+    return watched.sampled(REQUESTS)
+
+
+def profiles(files: list[dict[str, Any]], phase: str, slot: int) -> list[Profile]:
+    """Return the profiles of all classes of one place."""
+    return [
+        each for file in files for each in file["profiles"] if (each["phase"], each["slot"]) == (phase, slot)
+    ]
+
+
+def rows(files: list[dict[str, Any]], phase: str, slot: int) -> int:
+    """Return how many rows were profiled."""
+    return sum(each["rows"] for each in profiles(files, phase, slot))
+
+
+def test_rows_and_the_split_equal_the_oracle(sampled: tuple[list[Answer], list[dict[str, Any]]]) -> None:
+    answers, files = sampled
+    histograms = [answer["meta_info"]["spec_correct_drafts_histogram"] for answer in answers]
+    accepted = sum((drafts + 1) * cycles for each in histograms for drafts, cycles in enumerate(each))
+    verified = D * sum(cycles for each in histograms for cycles in each)
+    prompts = sum(answer["meta_info"]["prompt_tokens"] for answer in answers)
+    for slot in range(SLOTS):
+        assert rows(files, "verify_accepted", slot) == accepted
+        assert rows(files, "verify_rejected", slot) == verified - accepted
+        assert rows(files, "prefill", slot) == prompts
+        others = [each for each in profiles(files, "prefill", slot) if each["row_class"] == "other"]
+        assert sum(each["rows"] for each in others) <= prompts - 4 * len(REQUESTS)
+        assert sum(each["requests"] for each in others) == len(REQUESTS)
+
+
+def test_capture_and_invariants(sampled: tuple[list[Answer], list[dict[str, Any]]]) -> None:
+    _, files = sampled
+    for file in files:
+        assert file["capture"]["boundaries"] == [1, 2, 3]
+        assert file["capture"]["draft_layers"] == [0, 1, 2]
+        assert file["capture"]["width"] == SLOTS * H
+        assert file["model_class"] == "LlamaForCausalLM"
+        for each in file["profiles"]:
+            assert each["boundary"] == each["slot"] + 1
+            assert each["invariants"]["nonfinite_rows"] == each["invariants"]["zero_rows"] == 0
+            assert each["invariants"].get("duplicate_rows", 0) == 0
+
+
+def plain_states(watched: Watched, answers: list[Answer], requests: list[Request]) -> list[Any]:
+    """Return [boundaries, tokens, H] of each request's whole text, computed by transformers in bfloat16."""
+    texts = [
+        {"prompt": request.text, "output": answer["output_ids"]}
+        for request, answer in zip(requests, answers, strict=True)
+    ]
+    running = watched.running
+    command = [str(running.rig.python), str(PLAIN), str(running.rig.models / "tiny-target")]
+    outcome = subprocess.run(
+        command, input=json.dumps(texts), capture_output=True, text=True, check=False, timeout=300
+    )
+    assert outcome.returncode == 0, outcome.stderr[-3000:]
+    return [np.array(each) for each in json.loads(outcome.stdout.splitlines()[-1])]
+
+
+def test_norms_equal_plain_torch(
+    watched: Watched, sampled: tuple[list[Answer], list[dict[str, Any]]]
+) -> None:
+    answers, files = sampled
+    plain = plain_states(watched, answers, REQUESTS)
+    shown = [row for row in files[0]["rows"] if row["phase"] == "prefill"]
+    assert {row["position"] for row in shown} == {0, 1, 2, 3}
+    for row in shown:
+        state = plain[0][row["slot"] + 1, row["position"]]
+        assert row["norm"] == pytest.approx(np.linalg.norm(state), rel=1e-3)
+        assert row["first_values"] == pytest.approx(state[:5].tolist(), abs=4e-3 * row["norm"])
+    for slot in range(SLOTS):
+        ends = [answer["meta_info"]["prompt_tokens"] for answer in answers]
+        norms = np.concatenate(
+            [np.linalg.norm(states[slot + 1, :end], axis=-1) for states, end in zip(plain, ends, strict=True)]
+        )
+        sketches = [each["ln_norms"] for each in profiles(files, "prefill", slot)]
+        assert sum(each["sum"] for each in sketches) == pytest.approx(
+            np.log(norms).sum(), abs=1e-3 * len(norms)
+        )
+        assert max(each["maximum"] for each in sketches) == pytest.approx(math.log(norms.max()), abs=1e-3)
+
+
+def test_sums_agree_with_each_other(sampled: tuple[list[Answer], list[dict[str, Any]]]) -> None:
+    """Σ|u|² is the number of rows; Σh² is Σ exp(2 ln‖h‖); a token's direction is no longer than its rows."""
+    _, files = sampled
+    others = [each for file in files for each in file["profiles"] if each["row_class"] == "other"]
+    assert others
+    for each in others:
+        squares = np.frombuffer(b64decode(each["direction_sum_of_squares"]), "<f4")
+        assert squares.sum() == pytest.approx(each["rows"], rel=1e-4)
+        energy = np.frombuffer(b64decode(each["sum_of_squares"]), "<f4").sum()
+        mean = each["ln_norms"]["sum"] / each["rows"]
+        assert energy == pytest.approx(each["rows"] * math.exp(2 * mean), rel=0.1)
+        tokens = np.frombuffer(b64decode(each["token_directions"]), "<f4").reshape(-1, 256)
+        lengths = np.linalg.norm(tokens, axis=1)
+        assert (lengths < 1.5 * np.array(each["token_rows"])).all()
+        assert (lengths > 0).all()
+
+
+def test_answers_are_the_same_without(watched: Watched, shared_rig: RunningRig) -> None:
+    requests = WARM_UP[:4]
+    ours = watched.running.generate(requests)
+    theirs = shared_rig.generate(requests)
+    assert [answer["output_ids"] for answer in ours] == [answer["output_ids"] for answer in theirs]
+
+
+def test_the_part_is_on_and_counts(watched: Watched) -> None:
+    found = settled(watched.running)
+    assert found.values("specscope_probe_part", part="states", state="on") == [1]
+    assert found.total("specscope_states_windows_total", outcome="written") > 0
+    assert found.total("specscope_states_rows_total", phase="verify_accepted") > 0
+    for kind in (
+        "nonfinite_rows",
+        "zero_rows",
+        "duplicate_rows",
+        "bad_width",
+        "embedding",
+        "capture_differs",
+    ):
+        assert found.total("specscope_states_invariants_total", kind=kind) == 0
+    assert found.total("specscope_probe_errors_total") == 0

@@ -1,0 +1,121 @@
+"""Run by `test_reduction.py` with the rig's Python, which has torch: reductions against float64.
+
+Prints as JSON how far the device's arithmetic (here: the CPU's) is from plain numpy in float64.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from specscope_probe.states.device import Reducer
+from specscope_probe.states.forwards import accepted_phases
+from specscope_probe.states.projection import SIZE, matrix
+
+H, SLOTS, ROWS = 192, 3, 40
+LIMITS = np.array([np.inf, 3.2, 2.9], np.float32)
+IDS = (3, 5, 9)
+
+
+def inputs() -> tuple[Any, Any, Any, Any]:
+    """Return (states with a NaN, an infinite and a zero row, ids, positions, phases)."""
+    generator = torch.Generator().manual_seed(4)
+    states = torch.randn(ROWS, SLOTS * H, generator=generator).bfloat16() * 1.5
+    states[7, 5], states[8, 200], states[9] = float("nan"), float("inf"), 0.0
+    ids = torch.randint(0, 12, (ROWS,), generator=generator)
+    positions = torch.arange(ROWS) // 2
+    phases = 1 + torch.randint(0, 2, (ROWS,), generator=generator)
+    return states, ids, positions, phases
+
+
+def expected(states: Any, ids: Any, positions: Any, phases: Any, chosen: Any) -> dict[str, Any]:
+    """Return the sums in float64, the plain way."""
+    rows = states.view(ROWS, SLOTS, H)[torch.from_numpy(chosen)].double().numpy()
+    with np.errstate(divide="ignore"):
+        norms = np.linalg.norm(rows, axis=-1)
+        ln_norms = np.log(norms)
+    projection = matrix(H).astype(np.float64)
+    channels = np.zeros((3, SLOTS, 3, H))
+    tokens = np.zeros((3, SLOTS, len(IDS) + 1, SIZE))
+    for place, row in enumerate(chosen.tolist()):
+        for slot in range(SLOTS):
+            norm = norms[place, slot]
+            is_body = positions[row] >= 4 and np.isfinite(norm) and norm > 0
+            if is_body and ln_norms[place, slot] <= LIMITS[slot]:
+                unit = rows[place, slot] / norm
+                phase = int(phases[row])
+                channels[phase, slot] += np.stack((unit, unit**2, rows[place, slot] ** 2))
+                token = int(ids[row])
+                tokens[phase, slot, IDS.index(token) if token in IDS else len(IDS)] += unit @ projection
+    return {"ln_norms": ln_norms, "channels": channels, "tokens": tokens}
+
+
+def reduce(states: Any, ids: Any, positions: Any, phases: Any, parts: list[Any]) -> tuple[Any, Any, Any]:
+    """Reduce rows in so many forwards; return (ln norms, channels, tokens)."""
+    reducer = Reducer(torch, "cpu", H, SLOTS, 3, ROWS, matrix(H))
+    reducer.set_token_ids(IDS)
+    ln_norms = []
+    for chosen in parts:
+        opened = reducer.begin(chosen, LIMITS, (1, 2), ids, positions, phases)
+        rows = states.index_select(0, opened.indices).view(len(chosen), SLOTS, H)
+        for first in range(SLOTS):  # slot by slot, as a calibration does, and all at once
+            if len(parts) == 1:
+                reducer.add(opened, first, rows[:, first : first + 1].clone())
+        if len(parts) > 1:
+            reducer.add(opened, 0, rows)
+        buffer = reducer.finish(opened)
+        ln_norms.append(np.array(buffer.ln_norms[: len(chosen)].numpy()))
+        reducer.give_back(buffer)
+    sums = reducer.take_sums()
+    again = reducer.take_sums()
+    assert not again.channels.any()
+    assert not again.tokens.any()
+    return np.concatenate(ln_norms), sums.channels.numpy(), sums.tokens.numpy()
+
+
+def off_by(found: Any, wanted: Any) -> float:
+    """Return the largest difference, relative to the largest value."""
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+def reductions() -> dict[str, float]:
+    """Return how far two ways of reducing are from float64."""
+    given = inputs()
+    before = given[0].clone()
+    chosen = np.arange(1, ROWS, dtype=np.int64)
+    wanted = expected(*given, chosen)
+    found = {}
+    for name, parts in (("slots", [chosen]), ("forwards", [chosen[:11], chosen[11:]])):
+        with torch.inference_mode():
+            ln_norms, channels, tokens = reduce(*given, parts)
+        finite = np.isfinite(wanted["ln_norms"])
+        assert (np.isfinite(ln_norms) == finite).all()
+        assert (np.isneginf(ln_norms) == np.isneginf(wanted["ln_norms"])).all()
+        found[f"{name} ln norms"] = off_by(ln_norms[finite], wanted["ln_norms"][finite])
+        found[f"{name} channels"] = off_by(channels, wanted["channels"])
+        found[f"{name} tokens"] = off_by(tokens, wanted["tokens"])
+    assert torch.equal(given[0].view(torch.int16), before.view(torch.int16)), "the engine's states changed"
+    return found
+
+
+def accepts() -> dict[str, list[int]]:
+    """Return the phases that each kind of result gives to 3 requests of 4 rows."""
+    chain = SimpleNamespace(accept_lens=torch.tensor([1, 3, 4], dtype=torch.int32))
+    tree = SimpleNamespace(
+        accept_index=torch.tensor([[0, 2, -1], [4, -1, -1], [8, 9, 11]], dtype=torch.int32)
+    )
+    first = (None, SimpleNamespace(accepted_indices=torch.tensor([0, 4, 5, 8])), None, False)
+    return {
+        "chain": accepted_phases(torch, chain, 12, 4, is_tree=False).tolist(),
+        "tree": accepted_phases(torch, tree, 12, 4, is_tree=True).tolist(),
+        "v1": accepted_phases(torch, first, 12, 4, is_tree=False).tolist(),
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write("SEEN " + json.dumps({"off": reductions(), "accepts": accepts()}) + "\n")
