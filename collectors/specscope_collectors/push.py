@@ -6,6 +6,7 @@ exactly once, however often either side is killed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import threading
@@ -22,6 +23,7 @@ from specscope_collectors.clock import Clock, Monotonic, system_clock
 from specscope_collectors.config import OptionsError
 from specscope_collectors.observations import Target
 from specscope_collectors.push_answer import Answer, Receipt, Verdict, read
+from specscope_collectors.push_exchange import exchange
 from specscope_collectors.push_health import SOURCE, PushHealth
 from specscope_collectors.push_options import PushOptions
 from specscope_collectors.push_status import PushStatus, write_status
@@ -31,6 +33,8 @@ from specscope_collectors.spool_memory import Waiting
 from specscope_collectors.spool_sink import SpoolSink
 
 STATUS_SECONDS = 5.0
+SMALL_BYTES = 64 * 1024
+"""A request that any proxy takes."""
 _ARRAY = b"\xdd"
 """MessagePack: an array whose length follows in four bytes. The batches lie in the spool ready to follow."""
 _STATES = {Verdict.DENIED: "denied", Verdict.WRONG: "wrong_server"}
@@ -129,8 +133,9 @@ class Pusher:
     def status(self) -> PushStatus:
         """Return how it goes now."""
         spool, now_ms = self._spool, self._clock()
-        first = spool.waiting(1, 0)
-        oldest_ms = first[0].time_ms if first else now_ms
+        oldest_ms = now_ms
+        with contextlib.suppress(OSError):  # what cannot be read is told by the step that tries
+            oldest_ms = next((each.time_ms for each in spool.waiting(1, 0)), now_ms)
         return msgspec.structs.replace(
             self._status,
             time_ms=now_ms,
@@ -183,7 +188,8 @@ class Pusher:
         headers = {**self._headers(), "Content-Encoding": self._encoding}
         begun = self._monotonic()
         try:
-            response = self._client.post(self._options.url, content=body, headers=headers)
+            request = self._client.build_request("POST", self._options.url, content=body, headers=headers)
+            response = exchange(self._client, request, self._monotonic, self._options.timeout_seconds)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             words = str(error).strip() or type(error).__name__
             return Answer(Verdict.AGAIN, f"{self._options.server} cannot be reached ({words[:200]})")
@@ -206,6 +212,8 @@ class Pusher:
                 log.info("the server, or a proxy before it, does not take zstd: sending gzip")
                 self._encoding = "gzip"
                 return 0.0
+            case Verdict.LESS if not answer.is_ours and self._is_small(group):
+                return self._failed(answer)  # no limit that is meant is that low
             case Verdict.BAD | Verdict.LESS:
                 return self._bad(answer, group)
             case Verdict.FAILED:
@@ -227,6 +235,9 @@ class Pusher:
         self._most = min(self._options.most_batches, self._most * 2)
         self._succeeded()
         return 0.0 if self._is_full else self._options.linger_seconds
+
+    def _is_small(self, group: Sequence[Waiting]) -> bool:
+        return sum(len(each.entry.body) for each in group) <= SMALL_BYTES
 
     def _is_large(self, group: Sequence[Waiting]) -> bool:
         return sum(len(each.entry.body) for each in group) * 2 > self._options.most_bytes

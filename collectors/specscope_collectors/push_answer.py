@@ -10,6 +10,8 @@ import httpx
 import msgspec
 
 MAX_ANSWER_CHARACTERS = 300
+PROBLEM_TYPE = "application/problem+json"
+"""Of each error that Specscope itself answers; a proxy before it, or another server, answers otherwise."""
 _PLACE = re.compile(r"batches\.(\d+)")
 
 
@@ -70,6 +72,8 @@ class Answer:
     """Which batch of the request it is about; all before it are applied."""
     retry_seconds: float = field(default=0.0)
     """Not before this."""
+    is_ours: bool = True
+    """Whether Specscope said it, and nobody between."""
 
 
 def read(response: httpx.Response, sent: int, token_sent: bool) -> Answer:
@@ -83,15 +87,16 @@ def read(response: httpx.Response, sent: int, token_sent: bool) -> Answer:
     if status in (401, 403):
         words = f"the server wants a token and none was sent ({words})" if not token_sent else words
         return Answer(Verdict.DENIED, words)
+    is_ours = response.headers.get("content-type", "").startswith(PROBLEM_TYPE)
     if status == 413:
-        return Answer(Verdict.LESS, words)
+        return Answer(Verdict.LESS, words, is_ours=is_ours)
     if status == 415:
         return Answer(Verdict.GZIP, words)
-    if status in (400, 422):
+    if status in (400, 422) and is_ours:  # else it says nothing about a batch: none must be given up for it
         return Answer(Verdict.BAD, words, place=place)
-    if status == 500:
+    if status == 500 and is_ours:
         return Answer(Verdict.FAILED, words, place=place)
-    if status in (408, 425, 429) or status > 500:
+    if status in (408, 425, 429) or status >= 500:
         return Answer(Verdict.AGAIN, words, retry_seconds=_retry_after(response))
     return Answer(Verdict.WRONG, f"{words}; is --server the address of a Specscope?")
 

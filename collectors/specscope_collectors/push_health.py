@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import httpx
 
 from specscope_collectors.observations import Batch, HealthState, SourceHealth, Target
+from specscope_collectors.push_exchange import exchange
 from specscope_collectors.push_status import PushStatus
 
 SOURCE = "push"
+MOST_SECONDS = 60.0
 
 
 class PushHealth:
@@ -21,7 +25,10 @@ class PushHealth:
         """Return the next sequence; None while the server cannot be asked."""
         if self._sequence is None:
             try:
-                answer = client.get(url, params={"collector_id": self._name}, headers=headers)
+                request = client.build_request(
+                    "GET", url, params={"collector_id": self._name}, headers=headers
+                )
+                answer = exchange(client, request, time.monotonic, MOST_SECONDS)
                 self._sequence = int(answer.json()["sequence"])
             except (httpx.HTTPError, ValueError, KeyError, TypeError):
                 return None

@@ -8,6 +8,7 @@ from pathlib import Path
 from specscope_collectors.spool import Spool
 from specscope_collectors.spool_memory import Waiting
 from specscope_collectors.spool_notices import Notice
+from specscope_collectors.spool_sink import COLLECTOR_ID as NOTICES
 
 FOLDER = "set-aside"
 MOST_FILES = 200
@@ -28,7 +29,8 @@ def set_aside(spool: Spool, waiting: Waiting, reason: str) -> None:
     message = f"a batch of this server was set aside, since the server cannot apply it: {reason}"[:1_000]
     detail = {"collector": entry.collector_id, "sequence": entry.sequence, "spooled_ms": waiting.time_ms}
     spool.counts.set_aside += 1
-    spool.note(Notice("batch_set_aside", f"{message} ({where})", entry.target, detail))
+    if entry.collector_id != NOTICES:  # one about a notice would be set aside like it, and so on for ever
+        spool.note(Notice("batch_set_aside", f"{message} ({where})", entry.target, detail))
     spool.acknowledge(waiting.number)
 
 

@@ -92,7 +92,13 @@ def says(status: int, *, place: int | None = None, **headers: str) -> Answer:
     if place is not None:
         problem["errors"] = [{"location": f"batches.{place}", "reason": "r", "input": "i"}]
     named = {name.replace("_", "-"): value for name, value in headers.items()}
+    named["content-type"] = "application/problem+json"
     return lambda _: httpx.Response(status, json=problem, headers=named)
+
+
+def proxy_says(status: int) -> Answer:
+    """Return an answer of something that stands before the server."""
+    return lambda _: httpx.Response(status, html=f"<html><h1>{status}</h1></html>")
 
 
 class Bench:
@@ -115,7 +121,7 @@ class Bench:
 
     def drain(self, most: int = 50) -> list[float]:
         """Step, with the clock going on as asked, until nothing waits; return the waits."""
-        waits = []
+        waits: list[float] = []
         while self.spool.count and len(waits) < most:
             waits.append(self.pusher.step())
             self.times.seconds += waits[-1]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import httpx
 import msgspec
 import pytest
 import zstandard
-from tests.collectors.push.far import Bench, says, unpacked
+from tests.collectors.push.far import Bench, proxy_says, says, unpacked
 from tests.collectors.spool.spools import TARGET, decoded, make_batch, sequences
 
 from specscope_collectors.observations import Batch, Event
@@ -80,6 +83,76 @@ def test_a_page_that_is_no_receipt_acknowledges_nothing(bench: Bench, answer: st
     bench.far.answers = [lambda _: httpx.Response(200, text=answer)]
     assert bench.pusher.step() == 60.0
     assert (bench.spool.count, bench.pusher.status().state) == (1, "wrong_server")
+    bench.drain()
+    assert bench.far.stored() == [1]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+def test_what_a_proxy_answers_says_nothing_about_a_batch(bench: Bench, status: int) -> None:
+    """TLS spoken to a plain port is 400, for example: every batch would be given up for it, in no time."""
+    bench.fill(*range(1, 9))
+    bench.far.answers = [proxy_says(status)] * 60
+    waits = bench.drain(100)
+    assert sum(waits) > 60
+    assert (bench.far.stored(), bench.spool.counts.set_aside) == (list(range(1, 9)), 0)
+
+
+def test_a_proxy_takes_no_large_batch(bench: Bench) -> None:
+    """A limit of a proxy is a fact: what is too large alone does not block the others."""
+
+    def small_only(request: httpx.Request) -> httpx.Response:
+        return bench.far.apply(request) if len(request.content) < 70_000 else proxy_says(413)(request)
+
+    label = random.Random(1).randbytes(80_000).hex()
+    large = msgspec.structs.replace(make_batch(2), launch_key=label)
+    bench.fill(1)
+    bench.sink.apply(large)
+    bench.fill(3)
+    bench.far.answers = [small_only] * 30
+    bench.drain()
+    assert (bench.far.stored(), bench.spool.counts.set_aside) == ([1, 3], 1)
+
+
+def test_a_notice_that_is_set_aside_makes_no_other(bench: Bench) -> None:
+    bench.fill(1)
+    bench.far.answers = [says(422)] * 9
+    for _ in range(5):
+        bench.pusher.step()
+    assert bench.spool.counts.set_aside == 2, "the batch, and the event about it"
+    assert bench.spool.count == 0
+
+
+def endless(bench: Bench, seconds: float) -> Iterator[bytes]:
+    """Yield an answer that never ends, a piece every so often."""
+    while True:
+        bench.times.seconds += seconds
+        yield b"x" * 65_536
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(20.0, "did not end within 60 s"), (0.0, "is over")])
+def test_an_answer_that_does_not_end(bench: Bench, seconds: float, told: str) -> None:
+    bench.fill(1)
+    bench.far.answers = [lambda _: httpx.Response(200, content=endless(bench, seconds))]
+    bench.pusher.step()
+    assert told in bench.pusher.status().problem
+    bench.drain()
+    assert bench.far.stored() == [1]
+
+
+def test_a_spool_that_cannot_be_read_for_a_while(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many open files, for example: it must not end the sending for good."""
+    opening = os.open
+
+    def refuse(path: object, *how: int, **more: int) -> int:
+        if str(path).endswith(".spool"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opening(path, *how, **more)  # type: ignore[arg-type]
+
+    bench.fill(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        assert bench.pusher.step() > 0
+        assert "Too many open files" in bench.pusher.status().problem
     bench.drain()
     assert bench.far.stored() == [1]
 
