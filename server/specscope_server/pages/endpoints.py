@@ -15,6 +15,7 @@ from specscope_server.pages.canary import CANARY_RANGE, canary_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
 from specscope_server.pages.templates import render
+from specscope_server.pages.timing import time_of
 from specscope_server.sources import figures as source_figures
 
 router = APIRouter(include_in_schema=False)
@@ -23,6 +24,7 @@ router.include_router(requests.router)
 
 OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
+TIME = Page("/time", "Time", fragment="/fragments/time")
 CANARY = Page("/canary", "Canary", fragment="/fragments/canary")
 SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
 GLOSSARY = Page("/glossary", "Glossary", has_range=False)
@@ -53,6 +55,11 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
         "launches": data.launches_of(db, page),
         **content,
     }
+
+
+def _time(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, TIME, all_servers=False)
+    return {"page": page, **time_of(db, state, page)}
 
 
 def _canary(request: Request, db: Db, state: AppState) -> Content:
@@ -94,6 +101,7 @@ def _add(page: Page, build: Build, *parts: str) -> None:
 
 _add(OVERVIEW, _overview, "overview_part")
 _add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
+_add(TIME, _time, "time_part", "time_tables")
 _add(CANARY, _canary, "canary_part", "canary_tables")
 _add(SOURCES, _sources, "sources_part")
 

@@ -30,6 +30,7 @@ class NavigationItem:
 NAVIGATION = (
     NavigationItem("/", "Overview"),
     NavigationItem("/acceptance", "Acceptance"),
+    NavigationItem("/time", "Time"),
     NavigationItem("/requests", "Requests"),
     NavigationItem("/canary", "Canary"),
     NavigationItem("/sources", "Sources"),

@@ -1,0 +1,64 @@
+"""Figures of time, served by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy.orm import Session
+
+from specscope_server.kit.figures import Figure, Words
+from specscope_server.kit.figures_theme import Theme
+from specscope_server.kit.panel import Panel, PanelQuery
+from specscope_server.timing import cell_figures, figures
+from specscope_server.timing.compare import compare
+from specscope_server.timing.ranks import ranks
+from specscope_server.timing.schemas import TimingSummary, TimingTrend
+from specscope_server.timing.service import Question, summary
+from specscope_server.timing.surface import surface
+from specscope_server.timing.trend import trend
+
+NO_CHOICE = ("all", "newest", "")
+
+
+def asked(query: PanelQuery) -> Question:
+    """Return the question that a panel is drawn for."""
+    return Question(query.server, query.launch, query.range, query.rank)
+
+
+def _of_summary(words: Words, draw: Callable[[TimingSummary, Theme], Figure]) -> Panel:
+    def drawn(session: Session, query: PanelQuery, theme: Theme) -> Figure:
+        return draw(summary(session, query.state, asked(query)), theme)
+
+    return Panel(words, drawn)
+
+
+def _of_trend(words: Words, draw: Callable[[TimingTrend, Theme], Figure]) -> Panel:
+    def drawn(session: Session, query: PanelQuery, theme: Theme) -> Figure:
+        return draw(trend(session, query.state, asked(query)), theme)
+
+    return Panel(words, drawn)
+
+
+def _surface(session: Session, query: PanelQuery, theme: Theme) -> Figure:
+    return cell_figures.surface_figure(surface(session, query.state, asked(query), None), theme)
+
+
+def _ranks(session: Session, query: PanelQuery, theme: Theme) -> Figure:
+    return cell_figures.ranks_figure(ranks(session, query.state, asked(query)), theme)
+
+
+def _comparison(session: Session, query: PanelQuery, theme: Theme) -> Figure:
+    chosen = None if query.launch in (None, *NO_CHOICE) else query.launch
+    found = compare(session, query.state, query.server, query.range, None, chosen)
+    return cell_figures.comparison_figure(found, theme)
+
+
+PANELS = (
+    _of_summary(figures.WATERFALL, figures.waterfall_figure),
+    _of_trend(figures.SHARES, figures.shares_figure),
+    _of_trend(figures.PER_CYCLE, figures.per_cycle_figure),
+    _of_summary(figures.SENSITIVITY, figures.sensitivity_figure),
+    Panel(cell_figures.SURFACE, _surface),
+    Panel(cell_figures.RANKS, _ranks),
+    Panel(cell_figures.COMPARISON, _comparison),
+)
