@@ -27,8 +27,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "import": (
         "specscope_server.cli.import_",
         "server",
-        "take in logs and requests that were written earlier",
+        "take in logs, requests and traces that were written earlier",
     ),
+    "trace": ("specscope_server.cli.trace", "server", "let an engine record a profiler trace, and import it"),
     "token": ("specscope_server.cli.token", "server", "make, list and revoke tokens with a scope"),
     "db": ("specscope_server.cli.db", "server", "upgrade, downgrade, inspect or back up the database"),
     "probe": ("specscope_probe.cli", "", "what can be measured inside the SGLang of this environment"),

@@ -21,7 +21,7 @@ from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.names import did_you_mean
 
 DEFAULT_FILE = "specscope.toml"
-SECRETS = ("token", "engine_api_key")
+SECRETS = ("token", "engine_api_key", "engine_admin_key")
 """Fields that are never shown, never flags, and may come from a file named by ``X_FILE``."""
 
 LONGEST_DAYS = 36_500
@@ -97,6 +97,9 @@ class Settings(BaseSettings):
         "while it changes.",
     )
     engine_api_key: SecretStr | None = Field(None, description="API key sent to the watched servers.")
+    engine_admin_key: SecretStr | None = Field(
+        None, description="Admin key of the watched servers, to start captures with; unset: their API key."
+    )
     scrape_interval_seconds: float = Field(
         5.0, ge=0.1, le=3600, description="Time between two reads of a server's metrics."
     )
@@ -121,6 +124,22 @@ class Settings(BaseSettings):
         None, description="PEM file of the authority that signed the watched servers' certificates."
     )
 
+    # Traces
+    max_trace_bytes: int = Field(
+        1_073_741_824, ge=1_000, description="Largest profiler trace, as it is sent, that can be uploaded."
+    )
+    trace_folder: Path | None = Field(
+        None, description="Folder in which the files of imported traces are kept; unset: only what they say."
+    )
+    trace_folder_max_bytes: int = Field(
+        10_737_418_240, ge=1_000, description="Bytes in the folder of traces beyond which the oldest go."
+    )
+    trace_capture_folder: Path | None = Field(
+        None,
+        description="Folder, the same for the engines and for this server, into which engines write captures "
+        "that are started here; unset: they stay on the engine's host.",
+    )
+
     # Logs
     log_format: Literal["text", "json"] = Field("text", description="`text` for people, `json` for machines.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -132,7 +151,7 @@ class Settings(BaseSettings):
     def _split(cls, value: Any) -> Any:
         return value.replace(",", " ").split() if isinstance(value, str) else value
 
-    @field_validator("token", "engine_api_key")
+    @field_validator("token", "engine_api_key", "engine_admin_key")
     @classmethod
     def _not_blank(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not value.get_secret_value().strip():

@@ -21,6 +21,7 @@ from specscope_server.cli.import_arguments import Database, DryRun, Server, Time
 from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, Outcome, dry_portions
 from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
+from specscope_server.cli.import_trace import trace
 from specscope_server.cli.progress import ReadingBar
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.logging import configure_logging
@@ -82,6 +83,7 @@ def group() -> None:
 
 app.command()(requests)
 app.command()(prometheus)
+app.command()(trace)
 
 
 @app.command()
