@@ -39,7 +39,7 @@ REQUEST_LENGTHS = Words(
     definition="Finished requests by their own τ, in classes of 0.25.",
     unit="requests",
 )
-NOT_APART = " Where the engine counts its drafts itself, single requests are not told apart."
+NOT_APART = " Where drafts are counted as they happen, single requests are not told apart."
 MAX_GROUPS = 4
 """Newest launches and depths drawn; more lines cannot be told apart."""
 DASHES = ("solid", "dash", "dashdot", "dot")

@@ -64,3 +64,10 @@ def raw_name(engine: str, metric: str, version_source: str | None = None) -> str
         return f"“{LOG_FIELDS[metric]}” in the log"
     named = RAW_NAMES.get(engine, {}).get(metric) or DERIVED.get(engine, {}).get(metric)
     return named or metric
+
+
+def who_counts_drafts(engine: str) -> str:
+    """Return who counts an engine's accepted drafts as they happen."""
+    if "spec.drafts_accepted" in DERIVED.get(engine, {}):
+        return "Specscope's probe inside the engine"
+    return "the engine itself"

@@ -11,7 +11,8 @@ class Evidence(StrEnum):
     """What a number was computed from, best first."""
 
     DRAFT_COUNTERS = "draft_counters"
-    """Growth of cycles, proposed and accepted drafts as the engine counts them: exact, of every request."""
+    """Growth of cycles, proposed and accepted drafts, counted as they happen by the engine or by the probe in
+    it: exact, of every request."""
     REQUEST_HISTOGRAMS = "request_histograms"
     """Per-request counts of accepted drafts: exact, with request clusters."""
     COUNTERS = "counters"

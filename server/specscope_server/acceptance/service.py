@@ -17,6 +17,7 @@ from specscope_server.acceptance.doubts import (
 from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula, strict_equivalent
 from specscope_server.acceptance.gather import LaunchData, gather
 from specscope_server.acceptance.measure import Measured
+from specscope_server.acceptance.raw_names import who_counts_drafts
 from specscope_server.acceptance.requests import histograms_agree, request_sums
 from specscope_server.acceptance.schemas import (
     AcceptanceSummary,
@@ -41,8 +42,8 @@ from specscope_server.store.coverage_reader import read_coverage
 from specscope_server.store.lookup import choose_launches, has_successor, server_by_name
 
 EVIDENCE_NOTES = {
-    Evidence.DRAFT_COUNTERS: "Growth of cycles, proposed and accepted drafts, which the engine counts itself "
-    "as they happen: exact, of every request.",
+    Evidence.DRAFT_COUNTERS: "Growth of cycles, proposed and accepted drafts, counted as they happen by "
+    "{who}: exact, of every request.",
     Evidence.REQUEST_HISTOGRAMS: "Counts that each finished request reported: exact, with requests as "
     "clusters.",
     Evidence.COUNTERS: "Growth of tokens, requests and verify calls over finished requests: exact "
@@ -57,7 +58,7 @@ DERIVED = (
     "never output, so this can be lower than Σ accepted: 40 tokens from 18 calls with 24 accepted drafts "
     "give 21. Requests still running are not in it yet."
 )
-COUNTED = "Accepted and proposed drafts are counted by the engine, cycle by cycle; nothing is derived."
+COUNTED = "Accepted and proposed drafts are counted by {who}, cycle by cycle; nothing is derived."
 REPORTED = "Accepted and proposed drafts are sums of what each finished request reported."
 
 
@@ -132,8 +133,14 @@ def _summary(context: Context, server: str, launch: Launch | None, window: Windo
 
 
 def _evidence_note(measured: Measured) -> str:
-    notes = [EVIDENCE_NOTES[measured.evidence], left_out(measured), *choice_notes(measured)]
+    evidence = EVIDENCE_NOTES[measured.evidence].format(who=_who_counts(measured))
+    notes = [evidence, left_out(measured), *choice_notes(measured)]
     return " ".join(filter(None, notes))
+
+
+def _who_counts(measured: Measured) -> str:
+    engines = {data.launch.engine for data in measured.counted}
+    return " and ".join(sorted(who_counts_drafts(engine) for engine in engines))
 
 
 def engine_rate(context: Context) -> EngineRate:
@@ -191,7 +198,7 @@ def counts(measured: Measured) -> Counts:
             accepted_drafts=counted.accepted, accepted_drafts_kind="counted",
             proposed_drafts=counted.proposed, verify_calls=counted.calls,
             generated_tokens=counted.tokens, finished_requests=counted.requests,
-            explanation=COUNTED, **common,
+            explanation=COUNTED.format(who=_who_counts(measured)), **common,
         )  # fmt: skip
     derived = counted.accepted is not None and counted.accepted >= 0 and not contradiction(measured)
     bound = disturbance_note(measured)

@@ -15,7 +15,7 @@ from tests.support.vllm import VllmEngine
 
 from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.increments import CounterMemory, advance
-from specscope_collectors.observations import Launch, Level, Observation
+from specscope_collectors.observations import Increment, Launch, Level, Observation
 from specscope_collectors.sources.vllm_metrics.mapping import map_exposition
 from specscope_server.store.ingest import IngestWriter
 
@@ -161,6 +161,26 @@ def test_two_engines_in_one_range_are_added_up_and_named(web: Web, feed: Feed) -
     assert found["accept_length"]["value"] == pytest.approx(1 + (600 + 1_800) / 1_000)
     assert "SGLang 0.5.23" in found["accept_length"]["source"]
     assert "vLLM 0.11.0" in found["accept_length"]["source"]
+
+
+def test_it_is_said_who_counted(web: Web, feed: Feed) -> None:
+    """SGLang has no such counters: its drafts are counted by the probe in it."""
+    feed.launch("s1", T0 - 100_000, engine_version="0.5.23")
+    grown = {"spec.cycles": 400, "spec.drafts_proposed": 1_200, "spec.drafts_accepted": 600}
+    feed.send(
+        *(
+            Increment(metric=metric, labels={}, time_ms=T0 + SCRAPE_MS, span_ms=SCRAPE_MS, value=value)
+            for metric, value in grown.items()
+        )
+    )
+    found = get(web, "summary")
+    assert found["evidence"] == "draft_counters"
+    assert "by Specscope's probe inside the engine" in found["evidence_note"]
+    assert "by Specscope's probe inside the engine" in found["counts"]["explanation"]
+    watch(feed, VllmEngine(), [1.0] * 10)
+    note = get(web, "summary")["evidence_note"]
+    assert "by Specscope's probe inside the engine and the engine itself" in note
+    assert "by the engine itself:" in get(web, "summary", launch="newest")["evidence_note"]
 
 
 def test_without_speculation_it_says_so(web: Web, feed: Feed) -> None:
