@@ -137,6 +137,27 @@ _INCREMENTS = _rows(
         "part",
     ),
     ("probe.refused", "values", "Impossible values that the probe did not take.", Across.SUM, "part"),
+    ("states.samples", "forwards", "Forwards of which hidden states were sampled.", Across.SUM, "mode"),
+    ("states.rows", "rows", "Rows of hidden states that went into profiles.", Across.SUM, "phase"),
+    (
+        "states.dropped",
+        "forwards",
+        "Forwards that were to be sampled and are in no profile: no_limit (too few rows were seen yet to "
+        "tell a sink), no_buffer (the device was behind), and others.",
+        Across.SUM,
+        "reason",
+    ),
+    ("states.windows", "windows", "Windows of state profiles by what became of them.", Across.SUM, "outcome"),
+    (
+        "states.invariants",
+        "findings",
+        "What healthy hidden states lack: rows not finite, zero, or equal with different tokens; windows in "
+        "which a slot was the embedding (embedding) or prefill and verify captured different layers "
+        "(capture_differs); beside it the pairs that were compared.",
+        Across.SUM,
+        "kind",
+    ),
+    ("states.device_time", "seconds", "Device time of sampling hidden states.", Across.MAX),
     ("tokens.generated", "tokens", "Output tokens of finished requests, the one from prefill included."),
     ("tokens.emitted", "tokens", "Output tokens as they happen, the one from prefill included."),
     (
@@ -273,6 +294,15 @@ _LEVELS = _rows(
         "version,engine_version,worker,overlap,clock",
     ),
     ("probe.time_every", "cycles", "Every how manieth cycle is timed.", Across.MAX),
+    (
+        "states.check_ln_norm",
+        "nats",
+        "Mean ln‖h‖ of a sample that all ranks of a group take: equal on all of them, or the states are "
+        "partial sums. To be compared where states.check_sample is equal.",
+        Across.MEAN,
+        "slot",
+    ),
+    ("states.check_sample", "samples", "Number of the sample that states.check_ln_norm is of.", Across.MAX),
     ("throughput.generated", "tokens/s", "Generated tokens per second over the engine's last log window."),
     ("requests.running", "requests", "Requests being decoded."),
     ("requests.queued", "requests", "Requests waiting."),

@@ -10,7 +10,10 @@ from specscope_collectors.catalogue import CATALOGUE, Across, Kind, Metric
 
 ROWS = [pytest.param(metric, id=name) for name, metric in CATALOGUE.items()]
 UNITS = {
-    Kind.INCREMENT: {"cycles", "drafts", "tokens", "requests", "seconds", "passes", "errors", "values"},
+    Kind.INCREMENT: {
+        *("cycles", "drafts", "tokens", "requests", "seconds", "passes", "errors", "values"),
+        *("forwards", "rows", "windows", "findings"),
+    },
     Kind.DISTRIBUTION: {"seconds"},
 }
 

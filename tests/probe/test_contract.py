@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.probe.standin import Batch, ForwardMode, Request, engine
@@ -12,6 +14,8 @@ from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
 from specscope_collectors.sources.sglang_metrics.table import TABLE, WANTED
+from specscope_probe.states.counts import StateCounts
+from specscope_probe.states.report import report_check, report_states
 
 LABELS = {"engine_type": "unified", "tp_rank": 0, "pp_rank": 0, "moe_ep_rank": 0}
 RANKS = tuple((name, str(value)) for name, value in LABELS.items())
@@ -28,6 +32,11 @@ def exposed() -> tuple[CollectorRegistry, Mapped]:
         for _ in range(4):
             scheduler.run(Batch(requests, mode))
     probe.export()
+    states = StateCounts(samples=Counter(verify=3), rows=Counter(verify_accepted=70), check_sample=16)
+    states.check_ln_norms = (3.5,)
+    assert probe._metrics is not None
+    report_states(probe._metrics, states)
+    report_check(probe._metrics, states)
     exposition = parse_exposition(generate_latest(registry), max_series=10_000, wanted=WANTED)
     return registry, map_exposition(exposition)
 
@@ -52,6 +61,8 @@ def test_canonical_values_are_the_probes(exposed: tuple[CollectorRegistry, Mappe
 
     assert counter("spec.cycles") == 8
     assert counter("probe.worker_cycles") == 12
+    assert counter("states.rows", phase="verify_accepted") == 70
+    assert counter("states.invariants", kind="embedding") == 0
     assert [counter("spec.drafts_accepted", position=k) for k in "123"] == [4, 4, 4]
     assert [counter("probe.worker_drafts_accepted", position=k) for k in "123"] == [8, 8, 4]
     assert [counter("spec.drafts_proposed", position=k) for k in "123"] == [8, 8, 8]

@@ -34,6 +34,14 @@ _METRICS: tuple[tuple[str, str, tuple[str, str] | None], ...] = (
     ("probe.part", "specscope_probe_part", None),
     ("probe.info", "specscope_probe_info", None),
     ("probe.time_every", "specscope_probe_time_every", None),
+    ("states.samples", "specscope_states_samples_total", None),
+    ("states.rows", "specscope_states_rows_total", None),
+    ("states.dropped", "specscope_states_dropped_total", None),
+    ("states.windows", "specscope_states_windows_total", None),
+    ("states.invariants", "specscope_states_invariants_total", None),
+    ("states.device_time", "specscope_states_device_seconds_total", None),
+    ("states.check_ln_norm", "specscope_states_check_ln_norm", None),
+    ("states.check_sample", "specscope_states_check_sample", None),
 )
 
 
