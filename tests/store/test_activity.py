@@ -57,6 +57,18 @@ def test_never_good_is_not_a_time(store_engine: Engine, writer: IngestWriter) ->
     assert (found.last_good_ms, found.http_status, found.remedy) == (None, 404, "--enable-metrics")
 
 
+def test_an_event_told_twice_in_the_same_words_is_one(store_engine: Engine, writer: IngestWriter) -> None:
+    first = EventRecord(kind="log_error", time_ms=T0, message="out of memory", detail={"lines": 1})
+    others = [
+        EventRecord(kind="log_error", time_ms=T0 + 1, message="out of memory", detail={"lines": 1}),
+        EventRecord(kind="log_error", time_ms=T0, message="out of memory", detail={"lines": 2}),
+    ]
+    writer.apply(batch(launch(), first, first))
+    writer.apply(batch(first, *others, sequence=2))
+    writer.apply(batch(first, *others, sequence=1, collector_id="another"))
+    assert len(rows(store_engine, "event")) == 3
+
+
 def test_late_news_do_not_replace_newer_ones(store_engine: Engine, writer: IngestWriter) -> None:
     writer.apply(batch(health(T0 + 10, HealthState.TIMEOUT), sequence=2))
     writer.apply(batch(health(T0 + 5, HealthState.OK), sequence=3))

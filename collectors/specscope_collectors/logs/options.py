@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, tzinfo
@@ -9,6 +10,14 @@ from typing import Protocol
 
 from specscope_collectors.logs.blocks import Unpacked
 from specscope_collectors.observations import Event, Launch, Observation
+
+LAUNCH_BYTES = 1_024
+"""A log's first bytes, which name the launch of lines before the first dump of arguments."""
+
+
+def launch_name(beginning: bytes) -> str:
+    """Return the name, the same whoever reads the log."""
+    return hashlib.sha256(beginning[:LAUNCH_BYTES]).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ import hashlib
 import msgspec
 from sqlalchemy import Engine, select
 
+from specscope_collectors.logs.options import launch_name
 from specscope_server.models import Collector
 
 IDENTITY_BYTES = 16_384
 """A file is known again by its beginning, so that it may have grown, or been compressed, since."""
-LAUNCH_BYTES = 1_024
 SMALLEST_BYTES = 64
 """Less than that says nothing of what file it is."""
 
@@ -29,8 +29,9 @@ class Beginning(msgspec.Struct, frozen=True, array_like=True, tag="import"):
 
 def beginning_of(told: bytes, data: bytes) -> Beginning:
     """Return what to remember of a log that begins with ``data``."""
-    fingerprint = hashlib.sha256(data[:LAUNCH_BYTES]).hexdigest()
-    return Beginning(hashlib.sha256(told).digest(), len(data), hashlib.sha256(data).digest(), fingerprint)
+    return Beginning(
+        hashlib.sha256(told).digest(), len(data), hashlib.sha256(data).digest(), launch_name(data)
+    )
 
 
 def known_as(engine: Engine, prefix: str, now: Beginning, data: bytes) -> tuple[str, Beginning] | None:

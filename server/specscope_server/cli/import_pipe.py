@@ -8,10 +8,10 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from specscope_collectors.logs.options import LAUNCH_BYTES
 from specscope_collectors.sources.sglang_log import LogOptions, Portion, Summary
 from specscope_collectors.sources.sglang_log.live import LiveReader
 from specscope_collectors.sources.sglang_log.services import OPTION, check_one, only, printing_services
-from specscope_server.cli.import_beginning import LAUNCH_BYTES
 from specscope_server.kit.clock import Clock
 
 READ_BYTES = 1024 * 1024

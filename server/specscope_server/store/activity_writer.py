@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -11,6 +11,7 @@ from specscope_collectors.observations import Event as EventRecord
 from specscope_collectors.observations import HealthState, RequestRecord, SourceHealth
 from specscope_server.models import Event, Request, SourceStatus
 from specscope_server.store import dialects
+from specscope_server.store.chunks import chunks
 from specscope_server.store.identity import canonical
 from specscope_server.store.limits import label_reason, number_reason, text_reason, time_reason
 from specscope_server.store.refusal import Reason
@@ -59,7 +60,7 @@ def request_reason(record: RequestRecord, oldest_ms: int, now_ms: int) -> Reason
 def write_events(
     connection: Connection, server_id: int, launch_id: int | None, records: Sequence[EventRecord]
 ) -> None:
-    """Append events."""
+    """Append events; one that was told in all the same words, as of a log read by two, is there already."""
     rows = [
         {
             "server_id": server_id,
@@ -71,8 +72,26 @@ def write_events(
         }
         for record in records
     ]
-    if rows:
-        connection.execute(dialects.insert(connection, Event.__table__), rows)  # type: ignore[arg-type]
+    known = _known_events(connection, server_id, [record.time_ms for record in records])
+    fresh = list({_told(row): row for row in rows if _told(row) not in known}.values())
+    if fresh:
+        connection.execute(dialects.insert(connection, Event.__table__), fresh)  # type: ignore[arg-type]
+
+
+_TOLD = ("launch_id", "time_ms", "kind", "message", "detail")
+
+
+def _told(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _TOLD)
+
+
+def _known_events(connection: Connection, server_id: int, times: Sequence[int]) -> set[tuple[Any, ...]]:
+    columns = [getattr(Event, name) for name in _TOLD]
+    found: set[tuple[Any, ...]] = set()
+    for part in chunks(sorted(set(times))):
+        query = select(*columns).where(Event.server_id == server_id, Event.time_ms.in_(part))
+        found.update(tuple(row) for row in connection.execute(query))
+    return found
 
 
 def write_requests(

@@ -15,6 +15,7 @@ import structlog
 from specscope_collectors.board import Watched
 from specscope_collectors.health import scrape_levels
 from specscope_collectors.job import JobContext
+from specscope_collectors.logs.options import LAUNCH_BYTES, launch_name
 from specscope_collectors.observations import Batch, Event, Launch, Observation, SourceHealth, Target
 from specscope_collectors.sources.sglang_log import SOURCE, follow_state
 from specscope_collectors.sources.sglang_log.follow_state import FileState
@@ -134,7 +135,7 @@ class Following:
         except SeveralServicesError as error:
             self._telling.mixed = str(error)
             return False
-        reader = self._reader(path, state)
+        reader = self._reader(path, state, data)
         lines, statuses, refused = _counts(reader)
         portions = list(reader.feed(data, self._context.clock(), is_cut=reading.is_cut))
         if not self._store(path, state, reading, reader, portions):
@@ -211,19 +212,28 @@ class Following:
 
     # What is read
 
-    def _reader(self, path: str, state: FileState) -> LiveReader:
+    def _reader(self, path: str, state: FileState, data: bytes) -> LiveReader:
         held = self._readers.pop(path, None)
         if held is not None and held[0] is state:
             return held[1]
         today = datetime.fromtimestamp(self._context.clock() / 1000, self._told.zone)
         options = LogOptions(
             server=self._server,
-            fingerprint=f"followed {path}#{self._service or ''}",
+            fingerprint=self._name_of(path, state, data),
             zone=self._told.zone,
             date=self._told.day or today.date(),
             year=self._told.year or today.year,
         )
         return LiveReader(options, state.memory)
+
+    def _name_of(self, path: str, state: FileState, data: bytes) -> str:
+        """Return what names the launch of lines before the first dump: as an import of the file names it, if
+        it is read from its beginning.
+        """
+        is_whole = state.position is None or state.position.mark.is_beginning
+        if is_whole and len(data) >= LAUNCH_BYTES:
+            return launch_name(data)
+        return f"followed {path}#{self._service or ''}"
 
     def _of_service(self, data: bytes) -> bytes:
         if self._service is not None:
