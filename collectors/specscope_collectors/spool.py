@@ -255,8 +255,14 @@ class Spool:
         yield from self._memory
 
     def synchronise(self) -> None:
-        """Bring what was written to the disk itself. Raises OSError."""
+        """Bring what was written to the disk itself, and mend what was removed there. Raises OSError."""
         with self._lock:
+            was_mended, lost = self._disk.mend()
+            if was_mended or lost:
+                self.counts.dropped += lost
+                message = f"somebody removed files of the spool {self.folder} while it was in use: "
+                message += f"{lost} batches are lost, the newest were written anew"
+                self.note(Notice("spool_damaged", message, detail={"batches": lost}))
             self._disk.synchronise()
 
     def acknowledge(self, number: int) -> None:

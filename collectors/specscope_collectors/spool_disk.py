@@ -77,6 +77,32 @@ class Disk:
             os.fsync(self._descriptor)
             self._is_dirty = False
 
+    def mend(self) -> tuple[bool, int]:
+        """Look whether somebody removed files under us. Raises OSError.
+
+        The newest segment is open, so that what it holds is not gone: it is written anew. Return whether it
+        was, and how many batches were lost with older ones.
+        """
+        lost = self._forget_removed()
+        if self._descriptor < 0 or os.fstat(self._descriptor).st_nlink:
+            return False, lost
+        newest = self.segments[-1]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        content = os.pread(self._descriptor, newest.size, 0)
+        self.segments[-1], descriptor = make_segment(self._folder, newest.first, content)
+        self._close_segment()
+        self._descriptor = descriptor
+        return True, lost
+
+    def _forget_removed(self) -> int:
+        """Take older segments off the list that are gone, and return how many batches of them were needed."""
+        lost = 0
+        for segment, after in zip(self.segments[:-1], self.segments[1:], strict=True):
+            if not segment.path.exists():
+                lost += max(0, after.first - max(segment.first, self.acknowledged + 1))
+                self.segments.remove(segment)
+        return lost
+
     def over_limit(self) -> bool:
         """Whether the oldest segment has to go."""
         return self.size > self._max_bytes and len(self.segments) > 1

@@ -188,3 +188,38 @@ def test_a_spool_is_not_opened_by_what_it_cannot_read(three: Path) -> None:
     assert sequences(spool) == [1, 2, 3]
     assert "another version" in spool.take_notices()[0].message
     spool.close()
+
+
+def test_a_folder_that_is_removed_while_in_use_is_made_anew(tmp_path: Path) -> None:
+    """The newest segment is still open: nothing of it is lost, and what comes is not written into nowhere."""
+    folder = tmp_path / "spool"
+    with opened(folder) as spool:
+        spool.append(make_batch(1))
+        spool.acknowledge(1)
+        spool.append(make_batch(2))
+        shutil.rmtree(folder)
+        spool.append(make_batch(3))
+        spool.synchronise()
+        spool.append(make_batch(4))
+        assert sequences(spool) == [2, 3, 4]
+        [notice] = spool.take_notices()
+        assert notice.kind == "spool_damaged"
+        assert "0 batches are lost" in notice.message
+        spool.synchronise()
+        assert spool.take_notices() == [], "said once"
+    with opened(folder) as spool:
+        assert sequences(spool)[-3:] == [2, 3, 4]
+        assert spool.resume("watch:a").sequence == 4
+
+
+def test_older_segments_that_are_removed_while_in_use_are_counted(tmp_path: Path) -> None:
+    with opened(tmp_path, segment_bytes=1) as spool:
+        for sequence in range(1, 6):
+            spool.append(make_batch(sequence))
+        spool.acknowledge(1)
+        for path in segments(tmp_path)[:-1]:
+            path.unlink()
+        spool.synchronise()
+        assert sequences(spool) == [5]
+        assert (spool.counts.dropped, spool.damaged_bytes) == (3, 0)
+        assert "3 batches are lost" in spool.take_notices()[0].message
