@@ -30,6 +30,7 @@ from specscope_collectors.push_status import PushStatus, write_status
 from specscope_collectors.spool import Spool
 from specscope_collectors.spool_aside import set_aside
 from specscope_collectors.spool_memory import Waiting
+from specscope_collectors.spool_notices import Notice
 from specscope_collectors.spool_sink import SpoolSink
 
 STATUS_SECONDS = 5.0
@@ -37,6 +38,10 @@ SMALL_BYTES = 64 * 1024
 """A request that any proxy takes."""
 _ARRAY = b"\xdd"
 """MessagePack: an array whose length follows in four bytes. The batches lie in the spool ready to follow."""
+COPIED = (
+    "the server has measurements of {name} that this spool did not send, and takes none twice: those of this "
+    "spool are lost. Was it copied, or restored? Remove the copy, so that it becomes another collector"
+)
 _STATES = {Verdict.DENIED: "denied", Verdict.WRONG: "wrong_server"}
 log = structlog.get_logger("specscope.push")
 
@@ -70,6 +75,7 @@ class Pusher:
         self._health = PushHealth(spool.name_at_server(f"{collector.name}/{SOURCE}"), collector)
         self._health_at = self._status_at = 0.0
         self._shared: dict[str, list[str]] = {}
+        self._collided: set[str] = set()
         self._took_seconds = 0.0
         self._wake = threading.Event()
         self._stopping = False
@@ -253,11 +259,11 @@ class Pusher:
         """A batch that was never sent before, and that the server has: somebody else uses this identity."""
         is_fresh = sent.number >= self._spool.first_fresh and not self._failures
         if outcome == "repeated" and is_fresh and applied_up_to is not None:
-            remedy = (
-                "was the spool copied, or restored? Remove the copy, so that it becomes another collector"
-            )
-            log.error("the server had this sequence already", collector=name, remedy=remedy)
             self._spool.jump(name, applied_up_to)
+            self._status.collided += 1
+            if name not in self._collided:
+                self._collided.add(name)
+                self._spool.note(Notice("spool_copied", COPIED.format(name=name[:200]), sent.entry.target))
 
     def _look_at_sharing(self, target: Target, others: list[str]) -> None:
         if others and self._shared.get(target.name) != others:

@@ -79,6 +79,10 @@ def _troubles(status: PushStatus, shared: dict[str, list[str]]) -> dict[str, str
         found[f"{status.set_aside} batches were set aside, because the server cannot apply them"] = (
             "see the folder set-aside in the spool, and the log"
         )
+    if status.collided:
+        found[f"{status.collided} batches were lost, because a copy of this spool pushes, too"] = (
+            "remove one of the two spool folders while its collector is stopped"
+        )
     for server, others in list(shared.items())[:3]:
         found[f"{server[:80]} is watched by another collector too: {others[0][:120]}"] = (
             "stop one of them: growth of its counters is counted twice"

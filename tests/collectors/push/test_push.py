@@ -269,6 +269,12 @@ def test_a_copied_spool_is_noticed_and_catches_up(bench: Bench) -> None:
     bench.fill(8)
     bench.pusher.step()
     assert bench.far.stored()[-1] == 8
+    assert bench.pusher.status().collided == 1
+    [event] = [
+        record for body in bench.far.bodies for batch in body for record in batch.observations
+        if isinstance(record, Event)
+    ]  # fmt: skip
+    assert (event.kind, "this spool did not send" in event.message) == ("spool_copied", True)
 
 
 def test_what_is_left_is_sent_at_the_end_within_the_time(bench: Bench) -> None:
