@@ -6,6 +6,7 @@ Tokenizer metrics carry ``engine_type`` and most of them ``is_streaming``.
 from __future__ import annotations
 
 from specscope_server.demo import families as shared
+from specscope_server.demo import families_probe
 from specscope_server.demo.exposition import Family, Labels, Row, Snapshot
 from specscope_server.demo.families import constant_gauge, labelled, leader_gauge, pid_gauge, seen
 from specscope_server.demo.telemetry import Telemetry
@@ -162,4 +163,5 @@ FAMILIES = (
     shared.prefill_stage("prefill_forward"),
     shared.queue_time(),
     shared.HTTP_ACTIVE,
+    *families_probe.FAMILIES,
 )

@@ -141,7 +141,7 @@ class Scheduler:
 
     def _prefilled(self, batch: list[Request], computed: int, device_ms: float) -> None:
         cached = sum(request.cached_tokens for request in batch)
-        self.telemetry.prefill(computed, cached, device_ms, REST_MS)
+        self.telemetry.prefill(computed, cached, device_ms, REST_MS, len(batch))
         for request in batch:
             request.emitted, request.prefilled_ms = 1, self.now_ms
             self.telemetry.prefill_stage.observe((device_ms + REST_MS) / 1000)

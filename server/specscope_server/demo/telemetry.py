@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from specscope_server.demo import histograms as bounds
 from specscope_server.demo.histograms import Histogram
 from specscope_server.demo.model import Cycle
+from specscope_server.demo.probe_times import ProbeTimes
 
 LOG_INTERVAL = 40
 """SGLang's default ``--decode-log-interval``, decode steps."""
@@ -76,6 +77,7 @@ class Telemetry:
     prefill_batches: int = 0
     forward_ms: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     stage_ms: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    probe: ProbeTimes = field(default_factory=ProbeTimes)
     lifetime: Window = field(init=False)
     window: Window = field(init=False)
     first_token: dict[str, Histogram] = field(default_factory=lambda: _by_stream(bounds.FIRST_TOKEN))
@@ -106,10 +108,14 @@ class Telemetry:
         for category, spent_ms in (device | {"decode": cycle.plain}).items():
             if spent_ms:
                 self.forward_ms[category] += spent_ms
+        self.probe.decoded(cycle, len(accepted), self.num_steps)
         self._spend(cycle.device, cycle.rest)
 
-    def prefill(self, computed: int, cached: int, device_ms: float, rest_ms: float) -> None:
+    def prefill(
+        self, computed: int, cached: int, device_ms: float, rest_ms: float, requests: int = 1
+    ) -> None:
         """Count one prefill batch."""
+        self.probe.prefilled(requests, device_ms, rest_ms)
         self.prefill_batches += 1
         self.realtime_tokens["prefill_compute"] += computed
         self.realtime_tokens["prefill_cache"] += cached

@@ -128,7 +128,7 @@ def _compared(
     one, other = before[1], after[1]
     phases = _phases(one, other)
     matched = same_batch(one.track, other.track)
-    state, words = _verdict(one, other, phases)
+    state, words = _verdict(one, other, phases, matched.phases)
     return TimingComparison(
         server=server,
         is_demo=any(item.launch.is_demo for side in (before[0], after[0]) for item in side.timed.launches),
@@ -167,7 +167,9 @@ def compared(name: str, title: str, a: Ratio, b: Ratio) -> ComparedPhase:
     )  # fmt: skip
 
 
-def _verdict(one: Facts, other: Facts, phases: Sequence[ComparedPhase]) -> tuple[str, str]:
+def _verdict(
+    one: Facts, other: Facts, phases: Sequence[ComparedPhase], matched: Sequence[ComparedPhase]
+) -> tuple[str, str]:
     if min(one.cycles, other.cycles) < MIN_CYCLES:
         return "unknown", f"Too few cycles to compare: {one.cycles:.0f} and {other.cycles:.0f}"
     told = {row.phase: row for row in phases}
@@ -177,6 +179,9 @@ def _verdict(one: Facts, other: Facts, phases: Sequence[ComparedPhase]) -> tuple
     words = f"{main.title[0].upper()}{main.title[1:]} {_change(main)}"
     if main.phase != CYCLE and told[CYCLE].change is not None:
         words += f", the whole cycle {_change(told[CYCLE])}"
+    same = next((row for row in matched if row.phase == main.phase and row.change is not None), None)
+    if same is not None:
+        words += f"; at equal batch sizes {main.title} {_change(same)}"
     if not main.is_certain:
         return "unknown", f"{words}: no change that stands out of the noise"
     return ("ok" if (main.change or 0.0) < 0 else "warn"), words

@@ -13,6 +13,8 @@ from specscope_server.timing.tracks import Cell, CellKey, Track
 
 FEW = MIN_CYCLES / 4
 """Cycles that a cell needs on each side."""
+MOST = 0.7
+"""Cells without an interval are left out if those with one hold this share of the cycles."""
 NO_CELLS = "no batch size was met by both sides often enough"
 
 
@@ -33,8 +35,12 @@ def same_batch(one: Track, other: Track) -> SameBatch:
     ]
     if not keys:
         return SameBatch([], NO_CELLS)
+    every = sum(total(cell.cycles) for cell in other.cells.values())
+    sure = [key for key in keys if _has_interval(one, key) and _has_interval(other, key)]
+    if sum(_cycles(other, key) for key in sure) >= MOST * every:
+        keys = sure
     weights = [_cycles(other, key) for key in keys]
-    covered = sum(weights) / sum(total(cell.cycles) for cell in other.cells.values())
+    covered = sum(weights) / every
     rows = [_row("cycle", "whole cycle", [(one.cells[key], other.cells[key]) for key in keys], weights)]
     if all(cell.verify is not None for key in keys for cell in (one.cells[key], other.cells[key])):
         pairs = [(one.cells[key], other.cells[key]) for key in keys]
@@ -42,6 +48,11 @@ def same_batch(one: Track, other: Track) -> SameBatch:
     batches = ", ".join(dict.fromkeys(key[0] for key in keys))
     note = f"at batch sizes {batches}, which hold {100 * covered:.0f} % of the second side's cycles"
     return SameBatch(rows, note)
+
+
+def _has_interval(track: Track, key: CellKey) -> bool:
+    cell = track.cells[key]
+    return per_cycle_ms(cell.seconds, cell.cycles).low is not None
 
 
 def _cycles(track: Track, key: CellKey) -> float:
