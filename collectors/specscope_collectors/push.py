@@ -38,6 +38,8 @@ SMALL_BYTES = 64 * 1024
 """A request that any proxy takes."""
 _ARRAY = b"\xdd"
 """MessagePack: an array whose length follows in four bytes. The batches lie in the spool ready to follow."""
+WRONG_TIME = ("future", "too_old")
+"""Reasons for which the server refuses what a wrong clock measured."""
 COPIED = (
     "the server has measurements of {name} that this spool did not send, and takes none twice: those of this "
     "spool are lost. Was it copied, or restored? Remove the copy, so that it becomes another collector"
@@ -232,6 +234,7 @@ class Pusher:
         for sent, got in zip(group, receipt.batches, strict=False):
             self._look_at_repeat(sent, got.outcome, got.collector_id, got.applied_up_to)
             self._look_at_sharing(sent.entry.target, got.also_collected_by)
+            self._status.refused_times += sum(got.refused.get(reason, 0) for reason in WRONG_TIME)
         if group:
             self._spool.acknowledge(group[-1].number)
         if any(got.outcome == "repeated" for got in receipt.batches[len(group) :]):

@@ -42,6 +42,8 @@ class BatchReceipt(msgspec.Struct, frozen=True):
     outcome: str
     applied_up_to: int | None = None
     also_collected_by: list[str] = []
+    refused: dict[str, int] = {}
+    """Reason → observations that were not stored."""
 
 
 class Receipt(msgspec.Struct, frozen=True):

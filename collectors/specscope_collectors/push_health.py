@@ -79,6 +79,10 @@ def _troubles(status: PushStatus, shared: dict[str, list[str]]) -> dict[str, str
         found[f"{status.set_aside} batches were set aside, because the server cannot apply them"] = (
             "see the folder set-aside in the spool, and the log"
         )
+    if status.refused_times:
+        found[f"{status.refused_times} observations were refused, being of the future or too old"] = (
+            "compare this host's clock with the server's; nothing is taken that is older than what the server keeps"
+        )
     if status.collided:
         found[f"{status.collided} batches were lost, because a copy of this spool pushes, too"] = (
             "remove one of the two spool folders while its collector is stopped"

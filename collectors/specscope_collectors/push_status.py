@@ -37,6 +37,8 @@ class PushStatus(msgspec.Struct, kw_only=True):
     set_aside: int = 0
     collided: int = 0
     """Batches whose sequence the server had from another spool of the same identity: they are lost."""
+    refused_times: int = 0
+    """Observations that the server did not take, because of their time."""
     dropped: int = 0
     damaged_bytes: int = 0
     last_success_ms: int | None = None
@@ -73,7 +75,8 @@ def words_of(status: PushStatus, now_ms: int) -> list[str]:
     ]
     troubles = {
         "set aside": status.set_aside, "dropped": status.dropped,
-        "lost to a copy of this spool": status.collided, "in memory": status.in_memory,
+        "refused for their time": status.refused_times, "lost to a copy of this spool": status.collided,
+        "in memory": status.in_memory,
         "damaged bytes": status.damaged_bytes,
     }  # fmt: skip
     told = ", ".join(f"{count} {name}" for name, count in troubles.items() if count)
@@ -97,7 +100,16 @@ class StatusMetrics(Collector):
     """The status as Prometheus metrics."""
 
     GAUGES = ("waiting", "in_memory", "spool_bytes", "oldest_seconds")
-    COUNTERS = ("appended", "sent", "repeated", "set_aside", "collided", "dropped", "damaged_bytes")
+    COUNTERS = (
+        "appended",
+        "sent",
+        "repeated",
+        "set_aside",
+        "collided",
+        "refused_times",
+        "dropped",
+        "damaged_bytes",
+    )
 
     def __init__(self, source: object) -> None:
         """``source`` has a `status`."""

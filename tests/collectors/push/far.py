@@ -30,6 +30,7 @@ class Far:
         self.answers: list[Answer] = []
         self.last: dict[str, int] = {}
         self.also: list[str] = []
+        self.refused: dict[str, int] = {}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -51,7 +52,7 @@ class Far:
             items.append({
                 "collector_id": batch.collector_id, "sequence": batch.sequence,
                 "outcome": "applied" if is_new else "repeated", "applied_up_to": None if is_new else last,
-                "also_collected_by": self.also,
+                "also_collected_by": self.also, "refused": self.refused,
             })  # fmt: skip
         applied = sum(item["outcome"] == "applied" for item in items)
         receipt = {"applied": applied, "repeated": len(items) - applied, "batches": items}

@@ -42,6 +42,19 @@ def test_a_clock_that_is_set_back_makes_no_negative_age(bench: Bench) -> None:
     assert bench.pusher.status().oldest_seconds == 0
 
 
+def test_a_wrong_clock_is_told(make: Callable[..., Bench]) -> None:
+    bench = make()
+    bench.far.refused = {"future": 2, "negative_count": 1}
+    bench.fill(1)
+    bench.pusher.step()
+    bench.times.seconds += 20
+    bench.pusher.step()
+    assert bench.pusher.status().refused_times == 2
+    health = bench.far.health()
+    assert (health.state, "2 observations were refused" in health.detail) == (HealthState.PARTIAL, True)
+    assert "clocks" in health.remedy
+
+
 def test_another_collector_of_the_same_server_is_told(make: Callable[..., Bench]) -> None:
     bench = make(health_seconds=15)
     bench.far.also = ["watch:a#other"]
