@@ -178,5 +178,6 @@ class Calibrator:
             reason = GRAPHS if is_graph else f"only {self._next} boundaries were seen in one prefill"
             self.part.switch_off(State.MISSING, reason)
             return
-        self._pipeline.finish(opened, self._owners, None)
+        with self._torch.inference_mode():
+            self._pipeline.finish(opened, self._owners, None)
         self._counts.samples["calibration"] += 1
