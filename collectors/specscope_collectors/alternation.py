@@ -49,16 +49,20 @@ class Watch:
     def __init__(self, monotonic: Monotonic = time.monotonic) -> None:
         self._monotonic = monotonic
         self._last: Mapping[SeriesKey, float] = {}
+        self._engine: str | None = None
         self._fell_at: float | None = None
         self.fell_now = False
         """The counters of the last judged scrape fell, and nothing explains it."""
         self._held = 0
         self._calm_in = 0
 
-    def judge(self, counters: Mapping[SeriesKey, float], *, gap: bool) -> Doubt:
-        """Judge a good scrape; ``gap``: the one before it was not, so that a restart explains a fall."""
-        fell = fell_together(self._last, counters)
-        self._last = counters
+    def judge(self, counters: Mapping[SeriesKey, float], *, gap: bool, engine: str | None = None) -> Doubt:
+        """Judge a good scrape; ``gap``: the one before it was not, so that a restart explains a fall.
+
+        Counters of another ``engine`` than before are not those that grew, as if all had fallen.
+        """
+        fell = fell_together(self._last, counters) or self._engine not in (None, engine)
+        self._last, self._engine = counters, engine
         self.fell_now = fell and not gap and not self._calm_in
         if self._calm_in:
             self._calm_in = CALM_SCRAPES if fell else self._calm_in - 1

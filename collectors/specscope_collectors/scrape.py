@@ -19,7 +19,8 @@ PATH = "/metrics"
 
 _DOUBTS = {
     Doubt.HELD: (
-        "counters fell although the server was not away: values wait until it is clear whether it restarted",
+        "counters fell or another engine answered although the server was not away: values wait until it is "
+        "clear whether it restarted",
         "",
     ),
     Doubt.SEVERAL: (

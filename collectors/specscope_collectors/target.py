@@ -127,7 +127,8 @@ class TargetCollector:
         """Take the values away while they may be of several processes."""
         if tick.mapped is None:
             return Doubt.NONE
-        doubt = self._watch.judge(tick.mapped.counters, gap=self._gap)
+        engine = tick.metrics.engine.name
+        doubt = self._watch.judge(tick.mapped.counters, gap=self._gap, engine=engine)
         if self._watch.fell_now and await self._is_unseen(tick, known) and doubt is Doubt.SEVERAL:
             doubt = self._watch.hold()
         if doubt in DOUBTFUL:

@@ -137,6 +137,15 @@ def test_contradictory_counts_are_refused_and_counted(rank: Rank) -> None:
     assert ("tokens.emitted", RANK_0) in found.counters
 
 
+def test_a_position_beyond_the_others_is_no_depth(engine: VllmEngine) -> None:
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    line = f'{name}{{engine="0",model_name="tiny/target",position="99"}} 5\n'
+    found = mapped(engine.metrics() + line.encode())
+    assert found.refused == 1
+    assert ("spec.num_steps", RANK_0) not in found.levels
+    assert positions(found, "spec.drafts_accepted") == {}
+
+
 def test_a_position_that_is_no_number_spoils_its_metric_alone(engine: VllmEngine) -> None:
     body = engine.metrics().replace(b'position="1"', b'position="x"')
     found = mapped(body)

@@ -10,6 +10,7 @@ from tests.collectors.fetch.servers import Answering, always, response, serving
 from tests.collectors.runner.engine import Bench, Engine, bench
 from tests.support.vllm import VllmEngine
 
+from specscope_collectors.alternation import HELD_SCRAPES
 from specscope_collectors.observations import HealthState
 from specscope_server.cli.doctor import main
 
@@ -118,17 +119,30 @@ def test_another_engine_at_the_same_address_is_another_launch(comes_back: bool) 
         b.scrape()
         server.is_sglang = False
         server.core.serve(70)
-        b.scrape(3)
+        b.scrape(1 + HELD_SCRAPES)
         assert [launch.engine for launch in b.sink.launches()] == ["sglang", "vllm"]
         assert b.sink.launches()[-1].reason == "another engine"
         assert cycles(b) == 70
         if comes_back:
             server.is_sglang = True
             server.restart()
-            b.scrape(3)
+            b.scrape(1 + HELD_SCRAPES)
             assert [launch.engine for launch in b.sink.launches()] == ["sglang", "vllm", "sglang"]
             keys = {launch.key for launch in b.sink.launches()}
             assert len(keys) == 3
+
+
+def test_two_engines_that_take_turns_are_flagged_and_are_no_launches() -> None:
+    server = VllmServer()
+    with bench(server) as b:
+        for at in range(20):
+            server.is_sglang = at % 2 == 1
+            server.core.serve(10)
+            server.serve(tokens=10)
+            b.scrape()
+        assert b.sink.health("vllm_metrics").state is HealthState.INVALID
+        assert len(b.sink.launches()) == 1
+        assert cycles(b) == 0
 
 
 def test_without_further_endpoints_the_metrics_alone_tell_the_launch() -> None:

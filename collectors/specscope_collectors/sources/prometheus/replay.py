@@ -106,7 +106,10 @@ class Replay:
         self.tally.scrapes += 1
         gap = _is_gap(state.place, scrape)
         anew = _new_start(state.place, scrape)
-        memory, doubt = state.memory, self._watch.judge(mapped.counters, gap=gap or anew)
+        memory, doubt = (
+            state.memory,
+            self._watch.judge(mapped.counters, gap=gap or anew, engine=mapped.engine),
+        )
         place = _after(state.place, scrape, exact=exact, is_change=gap or anew)
         if doubt in DOUBTFUL:
             self.tally.doubtful += 1

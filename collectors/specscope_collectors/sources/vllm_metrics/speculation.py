@@ -57,6 +57,8 @@ def _contradiction(accepted: Mapping[int, float], proposed: Mapping[int, float],
     if proposed and total > math.fsum(proposed.values()) * (1 + ROUNDING):
         return f"{total:g} drafts accepted of {math.fsum(proposed.values()):g} proposed"
     row = [accepted[position] for position in sorted(accepted) if position > 0]
+    if row and max(accepted) != len(row):
+        return f"drafts are accepted at position {max(accepted)}, but only {len(row)} positions are told"
     if cycles is not None and row:
         row.insert(0, cycles)
     for earlier, later in pairwise(row):
