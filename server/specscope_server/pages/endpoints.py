@@ -12,6 +12,7 @@ from specscope_server.acceptance import figures, heatmap_figures, position_figur
 from specscope_server.kit.web.state import AppState, Db, State
 from specscope_server.pages import assets, data, patterns, requests
 from specscope_server.pages.canary import CANARY_RANGE, canary_of
+from specscope_server.pages.events import events_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
 from specscope_server.pages.templates import render
@@ -38,7 +39,12 @@ Build = Callable[[Request, Db, AppState], Content]
 def _overview(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, OVERVIEW, all_servers=True)
     charts = [figures.ACCEPT_LENGTH, figures.DRAFT_ACCEPTANCE, figures.THROUGHPUT, figures.LOAD]
-    return {"page": page, "charts": charts if page.server else [], **data.overview(db, state, page)}
+    return {
+        "page": page,
+        "charts": charts if page.server else [],
+        **data.overview(db, state, page),
+        **events_of(db, state, page),
+    }
 
 
 def _acceptance(request: Request, db: Db, state: AppState) -> Content:
@@ -99,7 +105,7 @@ def _add(page: Page, build: Build, *parts: str) -> None:
     router.add_api_route(page.fragment, fragment, methods=["GET"], name=f"parts of {page.title}")
 
 
-_add(OVERVIEW, _overview, "overview_part")
+_add(OVERVIEW, _overview, "overview_part", "events_part")
 _add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
 _add(TIME, _time, "time_part", "time_tables")
 _add(CANARY, _canary, "canary_part", "canary_tables")

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from sqlalchemy import Engine
 from tests.server.client import Web
-from tests.server.seed import NOW, SERVER, Feed
+from tests.server.seed import NOW, SERVER, T0, Feed
 
-from specscope_collectors.observations import HealthState, Target
+from specscope_collectors.observations import Event, HealthState, Target
 from specscope_server.app import create_app
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.settings import Settings
@@ -193,6 +193,19 @@ def test_the_numbers_are_of_the_newest_launch_until_another_choice_is_made(web: 
     alone = web.get(f"/?from=now-1h&launch={first}").text
     assert "Almost no draft is right" in alone
     assert "Numbers of one launch" in alone
+
+
+def test_what_happened_stands_on_the_overview(web: Web, feed: Feed) -> None:
+    feed.launch()
+    feed.scrapes(3, tau=2.0, running=1)
+    assert "No restart, error or loss" in web.get("/?from=now-2h").text
+    feed.send(Event(kind="out_of_memory", time_ms=T0 + 60_000, message="<b>CUDA</b> out of memory"))
+    for path in ("/?from=now-2h", f"/?server={SERVER}&from=now-2h", "/fragments/overview?from=now-2h"):
+        text = web.get(path).text
+        assert "out of memory</td>" in text
+        assert "&lt;b&gt;CUDA" in text
+        assert "<b>CUDA" not in text
+    assert "out of memory" not in web.get("/?from=now-30m").text
 
 
 IN_LOG = {"engine_version": "0.5.9–0.5.22", "version_source": "log_lines"}
