@@ -126,13 +126,29 @@ def test_a_feeder_that_is_killed_twenty_times(sqlite_url: str, starting: Forks, 
     server = Serving(starting, sqlite_url)
     server.start()
     for _ in range(ROUNDS):
+        before = contents(tmp_path / "spool")
         feeder = feed(starting, tmp_path, server.url)
-        time.sleep(0.02 + chance.random() / 5)
+        wait_for("a batch in the spool", lambda: contents(tmp_path / "spool") != before, starting)  # noqa: B023
+        time.sleep(chance.random() / 5)
         assert is_alive(feeder), "it was killed while there was something to push"
         kill(feeder)
     finish(feed(starting, tmp_path, server.url), starting, tmp_path)
     check(sqlite_url, tmp_path)
     assert min(expected_counts := counts_of(tmp_path / "spool")) > ROUNDS, expected_counts
+
+
+def contents(folder: Path) -> dict[str, int]:
+    """Return the sizes of a spool's files: they change with every batch."""
+    files = [path for path in folder.glob("*") if path.is_file()]
+    return {path.name: size for path in files if (size := size_of(path)) is not None}
+
+
+def size_of(path: Path) -> int | None:
+    """Return the size of a file, None for one that has just gone."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def test_a_network_that_cuts_resets_and_delays(sqlite_url: str, starting: Forks, tmp_path: Path) -> None:
