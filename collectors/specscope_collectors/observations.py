@@ -338,7 +338,7 @@ class TraceCollectives(msgspec.Struct, frozen=True, kw_only=True):
     waiting_ms: dict[str, float]
     """Rank → Σ of what it took longer than that: it waited for the last one."""
     last: dict[str, int]
-    """Rank → how often it was the last to arrive, so that all others waited for it."""
+    """Rank → how often it was the last to arrive, so that others waited for it."""
 
 
 class TraceFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -386,7 +386,15 @@ class CanaryLabel(StrEnum):
 
 
 Observation: TypeAlias = (
-    Increment | Level | Distribution | Event | Launch | SourceHealth | RequestRecord | StateProfile | TraceSummary
+    Increment
+    | Level
+    | Distribution
+    | Event
+    | Launch
+    | SourceHealth
+    | RequestRecord
+    | StateProfile
+    | TraceSummary
 )
 
 

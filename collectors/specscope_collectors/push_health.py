@@ -81,7 +81,7 @@ def _troubles(status: PushStatus, shared: dict[str, list[str]]) -> dict[str, str
         )
     if status.refused_times:
         found[f"{status.refused_times} observations were refused, being of the future or too old"] = (
-            "compare this host's clock with the server's; nothing is taken that is older than what the server keeps"
+            "compare the clocks of this host and the server; nothing older than the server keeps is taken"
         )
     if status.collided:
         found[f"{status.collided} batches were lost, because a copy of this spool pushes, too"] = (

@@ -20,6 +20,8 @@ from specscope_collectors.traces.kernels import COMMUNICATION, KernelClass
 from specscope_collectors.traces.spans import Occurrence, Phase
 
 SHARED = (*COMMUNICATION, KernelClass.FUSED_ALL_REDUCE)
+LATE_US, LATE_SHARE = 1.0, 0.05
+"""Nobody was late to a collective that took all ranks about the same time."""
 MAX_SHIFT = 3
 """Occurrences by which one rank's capture may begin before another's."""
 
@@ -100,9 +102,10 @@ def _summed(
 ) -> TraceCollectives:
     """``durations``: shape (ranks, collectives), µs."""
     count = durations.shape[1]
-    transfer = durations.min(axis=0) if count else np.zeros(0)
+    transfer = durations.min(axis=0)
     waiting = (durations - transfer).sum(axis=1) / 1000
-    last = np.bincount(durations.argmin(axis=0), minlength=len(names)) if count else np.zeros(len(names))
+    is_late = durations.max(axis=0) - transfer > np.maximum(LATE_US, LATE_SHARE * transfer)
+    last = np.bincount(durations[:, is_late].argmin(axis=0), minlength=len(names))
     return TraceCollectives(
         phase=phase.value,
         group=shared,

@@ -12,6 +12,8 @@ from specscope_collectors.traces.bounds import Bounds, TraceError
 GZIP = b"\x1f\x8b"
 GZIP_WINDOW = 16 + zlib.MAX_WBITS
 RAW_BYTES = 262_144
+SLICE_BYTES = 16_384
+"""Packed bytes that are unpacked at once: where they are damaged, zlib gives nothing of them."""
 
 
 class Readable(Protocol):
@@ -20,6 +22,10 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes:
         """Return at most ``size`` bytes; none at the end."""
         ...
+
+
+class _Unzip(Protocol):
+    def decompress(self, data: bytes, /) -> bytes: ...
 
 
 class Inflated:
@@ -65,11 +71,14 @@ class Inflated:
             raw = self._read()
 
     def _unzipped(self, raw: bytes) -> Iterator[bytes]:
-        unzip = zlib.decompressobj(GZIP_WINDOW)
+        unzip = before = zlib.decompressobj(GZIP_WINDOW)
+        piece = b""
         try:
             while raw:
-                yield unzip.decompress(raw, self._bounds.chunk_bytes)
-                raw = unzip.unconsumed_tail or (unzip.unused_data if unzip.eof else b"") or self._read()
+                piece, rest = raw[:SLICE_BYTES], raw[SLICE_BYTES:]
+                before = unzip.copy()
+                yield unzip.decompress(piece, self._bounds.chunk_bytes)
+                raw = (unzip.unused_data if unzip.eof else unzip.unconsumed_tail) + rest or self._read()
                 if unzip.eof and raw:
                     if not raw.startswith(GZIP[: len(raw)]):
                         self.trouble = "something that is not gzip follows the gzip data; it is left out"
@@ -79,6 +88,7 @@ class Inflated:
                 yield unzip.flush()
                 self.trouble = f"the gzip data is cut off after {self.packed_bytes:,} bytes"
         except zlib.error as error:
+            yield from _salvaged(before, piece)
             self.trouble = f"the gzip data is damaged after {self.unpacked_bytes:,} unpacked bytes ({error})"
 
     def _check(self) -> None:
@@ -92,3 +102,12 @@ class Inflated:
                 f"it unpacks to more than {bounds.max_ratio:g} times its size, which no trace does: it "
                 "looks like a zip bomb; if you trust it, unpack it yourself and import the .json"
             )
+
+
+def _salvaged(unzip: _Unzip, piece: bytes) -> Iterator[bytes]:
+    """Yield what can be unpacked of a damaged piece, in small steps up to the damage."""
+    for start in range(0, len(piece), 64):
+        try:
+            yield unzip.decompress(piece[start : start + 64])
+        except zlib.error:
+            return

@@ -47,13 +47,14 @@ class Scan:
         self._open()
         while not self.trouble:
             self._fill()
+            is_last = self._at_end
             batch = self._batch() or list(self._singly())
             if batch:
                 yield batch
             if self._is_closed():
                 self._close()
                 return
-            if not batch and self._at_end:
+            if not batch and is_last:
                 self._cut_off()
                 return
 

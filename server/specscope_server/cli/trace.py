@@ -47,8 +47,8 @@ Folder = Annotated[
     Path | None,
     typer.Option(
         "--output-dir",
-        help="Folder into which the engine writes and from which its files are taken: on this host, or shared "
-        "with its. Without it: a new folder that only this user may write to.",
+        help="Folder into which the engine writes and from which its files are taken: on this host, or "
+        "shared with its. Without it: a new folder that only this user may write to.",
     ),
 ]
 Elsewhere = Annotated[

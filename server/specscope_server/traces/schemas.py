@@ -100,7 +100,9 @@ class CollectiveTime(BaseModel):
     transfer_ms: float
     waiting_ms: dict[str, float]
     last: dict[str, int]
-    straggler: str | None = Field(description="Rank that was last in over half of the collectives")
+    straggler: str | None = Field(
+        description="Rank that was the last in over half of the collectives in which any had to wait"
+    )
 
 
 class FileItem(BaseModel):

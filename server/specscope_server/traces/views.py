@@ -106,7 +106,8 @@ def _phase(phase: TracePhase) -> PhaseTime:
 
 def _collective(each: TraceCollectives) -> CollectiveTime:
     worst = max(each.last, key=lambda rank: each.last[rank], default=None)
-    is_usual = worst is not None and each.last[worst] > each.aligned / 2 and each.aligned > 0
+    late = sum(each.last.values())
+    is_usual = worst is not None and each.last[worst] > late / 2 and late > each.aligned / 10
     return CollectiveTime(
         phase=each.phase, group=each.group, aligned=each.aligned, not_aligned=each.not_aligned,
         transfer_ms=each.transfer_ms, waiting_ms=each.waiting_ms, last=each.last,
