@@ -11,7 +11,7 @@ INVARIANTS = (
 )  # fmt: skip
 """The last two count windows, all others rows, pairs or forwards."""
 DROPS = ("no_buffer", "no_limit", "no_rows", "not_all_rows", "not_captured", "not_judged")
-OUTCOMES = ("written", "pushed", "dropped")
+OUTCOMES = ("written", "dropped")
 
 
 @dataclass(slots=True)

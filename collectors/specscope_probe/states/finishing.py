@@ -7,7 +7,6 @@ import queue
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,12 +19,10 @@ from specscope_probe.states.invariants import is_embedding
 from specscope_probe.states.limits import Learnt
 from specscope_probe.states.samples import OTHER, PREFILL, VERIFY_ACCEPTED, Origin, Sample, read_buffer
 from specscope_probe.states.sketch import median
+from specscope_probe.states.spool import Spool
 from specscope_probe.states.window import Window
 
 log = logging.getLogger("specscope_probe")
-
-Deliver = Callable[[bytes, dict[str, Any]], str]
-"""Takes a packed file and its content, returns one of `OUTCOMES`; raises OSError when it must be given up."""
 
 ENOUGH_TO_COMPARE = 64
 GROSS = 0.5
@@ -48,7 +45,7 @@ class Finisher:
 
     def __init__(
         self, part: Part, identity: Identity, capture: Capture, phases: tuple[str, ...], learnt: Learnt,
-        counts: StateCounts, give_back: Callable[[Buffer], None], deliver: Deliver | None,
+        counts: StateCounts, give_back: Callable[[Buffer], None], spool: Spool | None,
     ) -> None:  # fmt: skip
         self.part = part
         self.learnt = learnt
@@ -58,7 +55,7 @@ class Finisher:
         self._phases = phases
         self._counts = counts
         self._give_back = give_back
-        self._deliver = deliver
+        self._spool = spool
         """None: this rank only takes part in the comparison of ranks."""
         self._window = self._new_window()
 
@@ -79,7 +76,7 @@ class Finisher:
         self._give_back(entry.buffer)
         if sample.origin.check is not None:
             self._check(sample)
-        if self._deliver is None:
+        if self._spool is None:
             return
         self._count_bad(sample)
         self.learnt.add(sample)
@@ -92,20 +89,20 @@ class Finisher:
 
     def _end_window(self, sums: Sums) -> None:
         window, self._window = self._window, self._new_window()
-        if not window.tallies or self._deliver is None:
+        if not window.tallies or self._spool is None:
             return
         self._look_for_faults(window)
-        content = document(
-            self._identity, self._capture, window, as_arrays(sums.channels, sums.tokens), self.learnt.limits,
-            created_ms=int(time.time() * 1000),
-        )  # fmt: skip
+        created_ms = int(time.time() * 1000)
+        arrays = as_arrays(sums.channels, sums.tokens)
+        content = document(self._identity, self._capture, window, arrays, self.learnt.limits, created_ms)
         self.learnt.update_limits()
         try:
-            outcome = self._deliver(packed(content), content)
+            self._spool.write(packed(content), created_ms)
         except OSError as error:
-            outcome = "dropped"
+            self._counts.files["dropped"] += 1
             log.warning("specscope: a window of state profiles is dropped: %s", error)
-        self._counts.files[outcome] += 1
+        else:
+            self._counts.files["written"] += 1
 
     def _new_window(self) -> Window:
         return Window(self._phases, self._capture.slots, int(time.time() * 1000))

@@ -20,12 +20,9 @@ MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StateOptions:
-    """Settings of the part that profiles states. It is on when there is a place to put profiles."""
+    """Settings of the part that profiles states. It is on when there is a folder to put profiles into."""
 
     spool: Path | None = None
-    server: str | None = None
-    server_token_file: Path | None = None
-    server_name: str | None = None
     token_ids: tuple[int, ...] = ()
     """Token ids to keep directions of; none: the commonest are found."""
     is_calibrating: bool = False
@@ -42,7 +39,7 @@ class StateOptions:
     @property
     def is_on(self) -> bool:
         """Whether profiles have somewhere to go."""
-        return self.spool is not None or self.server is not None
+        return self.spool is not None
 
 
 def read_state_options(environment: Mapping[str, str] = os.environ) -> StateOptions:
@@ -55,9 +52,6 @@ def read_state_options(environment: Mapping[str, str] = os.environ) -> StateOpti
 
     return StateOptions(
         spool=_path(environment, "SPECSCOPE_SPOOL"),
-        server=environment.get("SPECSCOPE_PROBE_SERVER") or None,
-        server_token_file=_path(environment, "SPECSCOPE_PROBE_TOKEN_FILE"),
-        server_name=environment.get("SPECSCOPE_PROBE_SERVER_NAME") or None,
         token_ids=_token_ids(_path(environment, "SPECSCOPE_PROBE_TOKEN_IDS")),
         is_calibrating=environment.get("SPECSCOPE_PROBE_CALIBRATE", "").strip() == "1",
         verify_every=int(number("VERIFY_EVERY", default.verify_every, 1, 1e6)),

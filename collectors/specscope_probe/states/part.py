@@ -17,7 +17,6 @@ from specscope_probe.seams import owners
 from specscope_probe.states.calibration import Calibrator
 from specscope_probe.states.capture import CALIBRATION_RULE, Capture, decoder_of, hidden_size_of, read_capture
 from specscope_probe.states.counts import StateCounts
-from specscope_probe.states.delivery import Delivery
 from specscope_probe.states.device import Reducer
 from specscope_probe.states.document import Identity
 from specscope_probe.states.finishing import Finisher
@@ -27,6 +26,7 @@ from specscope_probe.states.pipeline import Pipeline
 from specscope_probe.states.projection import matrix
 from specscope_probe.states.samples import CALIBRATION_PHASES, SERVING_PHASES
 from specscope_probe.states.serving import ServingSampler
+from specscope_probe.states.spool import Spool
 from specscope_probe.wrapping import Seam
 
 
@@ -109,10 +109,12 @@ class StateProfiling:
                 self._options.rows, self._projection,
             )  # fmt: skip
         learnt = Learnt(capture.slots, self._options.token_ids)
-        delivery = Delivery(self._options, self._rank.labels) if self._rank.is_speaker else None
+        spool = None
+        if self._rank.is_speaker and self._options.spool is not None:
+            spool = Spool(self._options.spool, self._options.spool_bytes, self._rank.labels)
         finisher = Finisher(
             self.part, self._identity(), replace(capture), phases, learnt, self.counts, reducer.give_back,
-            delivery,
+            spool,
         )  # fmt: skip
         threading.Thread(target=finisher.run, name="specscope-states", daemon=True).start()
         self._finisher = finisher

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 
 from specscope_probe.states import spool as module
-from specscope_probe.states.delivery import Delivery
-from specscope_probe.states.options import StateOptions
 from specscope_probe.states.spool import Spool, SpoolFullError
 
 RANK = {"tp_rank": "0", "dp_rank": "../x y"}
@@ -65,9 +63,8 @@ def test_no_space_left_leaves_nothing_behind(
 
 def test_a_place_that_cannot_be_written_is_an_error_of_the_window(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    deliver = Delivery(StateOptions(spool=tmp_path / "file" / "spool"), RANK)
     with pytest.raises(OSError, match="Not a directory"):
-        deliver(b"x", {"created_ms": 1})
+        Spool(tmp_path / "file" / "spool", 1_000, RANK).write(b"x", 1)
 
 
 def test_killed_between_write_and_rename_only_a_hidden_file_is_left_and_swept(tmp_path: Path) -> None:
