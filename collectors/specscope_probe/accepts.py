@@ -100,8 +100,8 @@ class AcceptCounter:
 
     def count(self, accepted: Sequence[int], credited: Sequence[bool], depth: int) -> None:
         """Add the rows of one batch. Rows that cannot be are refused and counted, all views alike."""
-        most = depth or MAX_POSITIONS
-        if len(accepted) != len(credited):
+        most = depth if self.drafts != LOOKUP else MAX_POSITIONS
+        if len(accepted) != len(credited) or depth < 0:
             self.part.refused += len(accepted)
             return
         if accepted and not (min(accepted) >= 0 and max(accepted) <= most):

@@ -26,6 +26,15 @@ class State(StrEnum):
     """The stop file was found."""
 
 
+def words_of(error: BaseException) -> str:
+    """Return kind and message; some exceptions cannot say theirs."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"
+    except Exception:
+        return kind
+
+
 class Part:
     """One thing that is measured. Only `is_on` is looked at on the way of a cycle."""
 
@@ -44,7 +53,7 @@ class Part:
         """Switch off for good after an exception; it is logged once and never reaches the engine."""
         self.errors += 1
         if self.is_on:
-            self.switch_off(State.FAILED, f"{type(error).__name__}: {error}")
+            self.switch_off(State.FAILED, words_of(error))
             log.error(
                 "specscope: %s is switched off: %s (the engine is not affected)",
                 self.name,

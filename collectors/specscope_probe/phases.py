@@ -54,8 +54,9 @@ class ImpossibleError(ValueError):
 def timing_of(kind: str, marks: Sequence[int], times: Sequence[float], tolerance: float = 0.0) -> Timing:
     """Return the phases of one cycle. ``times`` has one reading per mark, in any unit, of one clock.
 
-    Raises ImpossibleError when the phases together take longer than the cycle by more than ``tolerance``
-    (rounding of the clock), ValueError when marks are not what one cycle leaves.
+    Raises ImpossibleError when the phases together take longer than the cycle, or one of them less than
+    nothing (events of streams that do not wait for each other), by more than ``tolerance`` (rounding of the
+    clock), ValueError when marks are not what one cycle leaves.
     """
     spans, prepare, sampling = _spans(marks, times)
     cycle = spans[0]
@@ -66,8 +67,9 @@ def timing_of(kind: str, marks: Sequence[int], times: Sequence[float], tolerance
     else:
         parts = [spans[3]]
     rest = cycle - sum(parts)
-    if rest < -tolerance:
-        raise ImpossibleError(f"phases take {sum(parts):g}, their cycle {cycle:g}")
+    if rest < -tolerance or min(parts) < -tolerance:
+        told = ", ".join(f"{part:g}" for part in parts)
+        raise ImpossibleError(f"phases take {told}, their cycle {cycle:g}")
     parts.append(max(rest, 0.0))
     return cycle, parts
 

@@ -17,7 +17,7 @@ from specscope_probe.info import info_labels, simulated_accept_length
 from specscope_probe.options import Options
 from specscope_probe.parts import Part, State
 from specscope_probe.ranks import rank_of
-from specscope_probe.seams import find, owners
+from specscope_probe.seams import CYCLE, DRAFT_EXTEND, RESULTS, find, owners
 from specscope_probe.states import state_profiling
 from specscope_probe.states.report import report_check, report_states
 from specscope_probe.timing import CycleTimer
@@ -81,10 +81,22 @@ class Probe:
             if measure.part.is_on:
                 measure.listen(self.seams)
         for name, seam in self.seams.items():
-            found = self.found[name]
-            self._wrapped.append(wrap_attribute(found.owner, found.attribute, seam))
+            self._wrap(name, seam)
         os.register_at_fork(after_in_child=self._leave_child_alone)
         log.info("specscope: measuring %s", ", ".join(self.seams))
+
+    def _wrap(self, name: str, seam: Seam) -> None:
+        """Put one wrapper in place; an object that takes none costs this seam only."""
+        found = self.found[name]
+        try:
+            self._wrapped.append(wrap_attribute(found.owner, found.attribute, seam))
+        except (AttributeError, TypeError) as error:
+            if name == CYCLE.name:  # without it nothing can be measured
+                raise
+            self.missing[name] = f"{found.attribute} cannot be wrapped ({type(error).__name__})"
+            if name == RESULTS.name:
+                self.accepts.switch_off(State.MISSING, self.missing[name])
+            log.warning("specscope: %s is not measured: %s", name, self.missing[name])
 
     def start(self) -> threading.Thread:
         """Begin to export; return the thread that does."""
@@ -105,7 +117,7 @@ class Probe:
 
     def tend(self) -> None:
         """Act on the stop file and on the budget; works on when the output has failed."""
-        if self._wrapped and self.options.stop_file.exists():
+        if self._wrapped and os.path.exists(self.options.stop_file):  # noqa: PTH110 (which never raises)
             self.remove(f"{self.options.stop_file} is there")
         self.budget.check()
 
@@ -172,8 +184,12 @@ class Probe:
             self.accepts.switch_off(State.MISSING, reason)
 
     def _why_uncounted(self, scheduler: Any) -> str | None:
-        results = self.found.get("results")
-        return why_uncounted(owners(scheduler)["worker"], None if results is None else results.attribute)
+        results, extend = self.found.get(RESULTS.name), self.found.get(DRAFT_EXTEND.name)
+        is_v1 = extend is not None and extend.attribute == DRAFT_EXTEND.attributes[-1]
+        reason = why_uncounted(owners(scheduler)["worker"], None if results is None else results.attribute)
+        if reason is None and results is None and not is_v1:  # V1 workers return their counts
+            return self.missing[RESULTS.name]
+        return reason
 
     def _leave_child_alone(self) -> None:
         """A forked child has no exporting thread: it must not count either."""

@@ -200,6 +200,9 @@ class CycleTimer:
         self.tally.add(self._shape(cycle, cycle.kind, clock), timing, unit)
 
     def _add_gap(self, cycle: Cycle, clock: str, seconds: float) -> None:
+        if seconds < 0:
+            self.part.refused += 1
+            return
         self.tally.add(self._shape(cycle, GAP, clock), (seconds, [seconds]), 1.0)
 
     def _shape(self, cycle: Cycle, kind: str, clock: str) -> Shape:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from time import perf_counter_ns
+from inspect import getattr_static
+from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
 from specscope_probe.parts import Part
@@ -27,10 +28,14 @@ Failed = Callable[[], None]
 class Meter:
     """Host time spent in listeners on the scheduler's thread, in ns since the start."""
 
-    __slots__ = ("ns",)
+    __slots__ = ("cpu_ns", "is_checking", "ns")
 
     def __init__(self) -> None:
         self.ns = 0
+        self.is_checking = False
+        """Whether the processor's time is read, too: that is a call into the system, and costs more."""
+        self.cpu_ns = 0
+        """Processor time while that was so: without the time in which the thread had to wait for one."""
 
 
 @dataclass(slots=True)
@@ -74,6 +79,7 @@ def wrap(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def specscope_seam(*args: Any, **kwargs: Any) -> Any:
+        used = thread_time_ns() if meter.is_checking else None
         now = perf_counter_ns()
         for part, tell in before:
             if part.is_on:
@@ -82,11 +88,14 @@ def wrap(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
                 except Exception as error:
                     part.fail(error)
         meter.ns += perf_counter_ns() - now
+        if used is not None:
+            meter.cpu_ns += thread_time_ns() - used
         try:
             result = original(*args, **kwargs)
         except BaseException:
             seam.tell_failed()
             raise
+        used = thread_time_ns() if meter.is_checking else None
         now = perf_counter_ns()
         for part, hand in after:
             if part.is_on:
@@ -95,6 +104,8 @@ def wrap(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
                 except Exception as error:
                     part.fail(error)
         meter.ns += perf_counter_ns() - now
+        if used is not None:
+            meter.cpu_ns += thread_time_ns() - used
         return result
 
     return specscope_seam
@@ -125,6 +136,8 @@ def wrap_attribute(owner: Any, attribute: str, seam: Seam) -> Wrapped:
     original = getattr(owner, attribute)
     wrapper = wrap(original, seam)
     own = vars(owner).get(attribute)
+    if isinstance(owner, type) and isinstance(getattr_static(owner, attribute), staticmethod | classmethod):
+        wrapper = staticmethod(wrapper)  # what was got is called without the instance, and must stay so
     setattr(owner, attribute, wrapper)
     return Wrapped(owner, attribute, wrapper, own)
 

@@ -132,6 +132,15 @@ def test_impossible_counts_are_refused_and_counted(drafts: int) -> None:
     assert counter.part.is_on
 
 
+def test_where_nothing_was_proposed_nothing_can_be_accepted() -> None:
+    scheduler, counter = probed(accepts=lambda batch: [1], speculative_num_draft_tokens=1)
+    scheduler.run(Batch([Request()]))
+    scheduler.draft_worker.speculative_num_draft_tokens = 0
+    scheduler.run(Batch([Request()]))
+    assert (counter.part.refused, rows(counter.worker_view)) == (2, {})
+    assert at_least(counter.worker_view.by_depth) == []
+
+
 def test_prefills_accept_nothing() -> None:
     scheduler, counter = probed()
     scheduler.run(Batch([Request()], ForwardMode.EXTEND))

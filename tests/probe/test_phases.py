@@ -83,6 +83,13 @@ def test_phases_that_do_not_fit_are_refused_and_not_clipped() -> None:
         timing_of(SPECULATIVE, EAGLE, times)
 
 
+def test_a_phase_that_takes_less_than_nothing_is_refused() -> None:
+    """Events of two streams may lie so; the sum of all phases would hide it."""
+    marks = [CYCLE_IN, DRAFT_IN, DRAFT_OUT, FORWARD_IN, FORWARD_OUT, CYCLE_OUT]
+    with pytest.raises(ImpossibleError):
+        timing_of(SPECULATIVE, marks, [0, 3, 1, 4, 8, 10])
+
+
 def test_rounding_within_the_tolerance_is_no_contradiction() -> None:
     cycle, parts = timing_of(PLAIN, [CYCLE_IN, FORWARD_IN, FORWARD_OUT, CYCLE_OUT], [0, 0, 1.0001, 1], 0.001)
     assert parts == [1.0001, 0.0]

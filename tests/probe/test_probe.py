@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from tests.probe.standin import Batch, ForwardMode, Request, Scheduler, engine
+from tests.probe.standin import Batch, Drafter, ForwardMode, Request, Scheduler, engine
 
 from specscope_probe.accepts import why_uncounted
 from specscope_probe.options import DEFAULT_BUDGET, Options, read_options
@@ -118,6 +118,38 @@ class Renamed:
         if name == self._gone:
             raise AttributeError(name)
         return getattr(self._inner, name)
+
+
+class Closed(Drafter):
+    """A worker that takes no wrapper."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "draft":
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
+
+def test_an_object_that_takes_no_wrapper_costs_its_seam_only() -> None:
+    scheduler = engine()
+    scheduler.draft_worker.draft_worker = Closed(lambda name: None)
+    probe, _ = start(scheduler)
+    scheduler.run(Batch([Request()]))
+    assert "cannot be wrapped" in probe.missing["draft"]
+    assert (probe.timing.is_on, probe.timer.cycles, sum(probe.counter.worker_view.by_accepted)) == (
+        True,
+        1,
+        1,
+    )
+
+
+def test_results_that_cannot_be_found_are_missing_and_not_zero() -> None:
+    scheduler = engine()
+    scheduler.batch_result_processor = object()
+    probe, registry = start(scheduler)
+    scheduler.draft_worker.forward_batch_generation(Batch([Request()]))
+    probe.export()
+    assert part_state(registry, "accepts", **RANKS) == ["missing"]
+    assert registry.get_sample_value("specscope_cycles_total", RANKS | {"view": "requests"}) is None
 
 
 def test_an_engine_without_speculation_is_timed_and_accepts_nothing() -> None:

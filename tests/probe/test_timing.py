@@ -284,13 +284,15 @@ def test_a_day_of_cycles_does_not_grow(rig: Rig) -> None:
     assert held[2] - held[1] < 3000, "3000 cycles must not keep one byte each"
 
 
-def spend_more(meter: Meter, share: float) -> Callable[[Rig, int], None]:
+def spend_more(meter: Meter, share: float, *, is_computing: bool = True) -> Callable[[Rig, int], None]:
     """Return a function that runs cycles while the probe costs ``share`` of their wall time."""
 
     def run(rig: Rig, cycles: int) -> None:
         before = rig.timer.wall_ns
         rig.run(cycles)
-        meter.ns += int(share * (rig.timer.wall_ns - before))
+        spent = int(share * (rig.timer.wall_ns - before))
+        meter.ns += spent
+        meter.cpu_ns += spent if meter.is_checking and is_computing else 0
 
     return run
 
@@ -303,11 +305,27 @@ def test_above_its_budget_the_probe_times_less_and_then_stops(rig: Rig) -> None:
     for _ in range(8):
         run(rig, 256)
         budget.check()
+        assert rig.timer.every == [1, *seen][-1], "one window is a suspicion only"
+        run(rig, 256)
+        budget.check()
         seen.append(rig.timer.every)
     assert seen == [2, 4, 8, 16, 32, 64, 64, 64]
     assert rig.part.state is accepts.state is State.OVER_BUDGET
     assert "2.00 %" in accepts.reason
     assert not accepts.is_on
+
+
+@pytest.mark.parametrize(("share", "every"), [(0.02, 1), (0.2, 4)])
+def test_waiting_for_a_processor_is_none_of_its_cost(rig: Rig, share: float, every: int) -> None:
+    """Unless it is far too much, for then something else is wrong."""
+    meter = Meter()
+    budget = Budget(0.005, meter, rig.timer, [rig.part])
+    run = spend_more(meter, share, is_computing=False)
+    for _ in range(5):
+        run(rig, 256)
+        budget.check()
+    assert rig.timer.every == every
+    assert rig.part.is_on
 
 
 def test_within_its_budget_nothing_changes(rig: Rig) -> None:

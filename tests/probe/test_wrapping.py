@@ -98,6 +98,41 @@ def test_wrappers_on_instances_and_classes_come_off_again() -> None:
     assert engine.step("a") == "a!"
 
 
+class Bound:
+    """Methods of a class that are called without the instance."""
+
+    @staticmethod
+    def fixed(batch: str) -> str:
+        return f"{batch}."
+
+    @classmethod
+    def shared(cls, batch: str) -> str:
+        return f"{cls.__name__} {batch}"
+
+
+def test_methods_without_an_instance_are_called_without_one() -> None:
+    originals = dict(vars(Bound))
+    wrapped = [wrap_attribute(Bound, name, Seam(name, Meter())) for name in ("fixed", "shared")]
+    assert (Bound().fixed("a"), Bound.fixed("a"), Bound().shared("a")) == ("a.", "a.", "Bound a")
+    remove_all(wrapped)
+    assert dict(vars(Bound)) == originals
+
+
+def test_an_exception_that_cannot_say_what_it_is_stays_inside() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail(*_: Any) -> None:
+        raise Mute
+
+    engine, seam, part = Engine(), Seam("step", Meter()), Part("p")
+    seam.listen(part, before=fail)
+    wrap_attribute(engine, "step", seam)
+    assert engine.step("a") == "a!"
+    assert (part.state, part.reason) == (State.FAILED, "Mute")
+
+
 def test_what_somebody_else_put_over_it_stays() -> None:
     engine = Engine()
     wrapped = wrap_attribute(engine, "step", Seam("step", Meter()))
