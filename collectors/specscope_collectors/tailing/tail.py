@@ -26,6 +26,8 @@ class _Place:
 
     found: Found
     mark: Mark
+    lost: str
+    """What may be missing before it; empty = nothing is."""
 
 
 class Tail:
@@ -234,7 +236,7 @@ class Tail:
             begins_file=True,
             has_more=True,
             path=following.path,
-            lost=f"{opened.path.name}: {opened.damage}" if opened.damage else "",
+            lost=f"{opened.path.name}: {opened.damage}" if opened.damage else place.lost,
         )
 
     def _next(self, files: list[Found], opened: OpenFile, end: Mark, position: Position) -> _Place | None:
@@ -249,7 +251,15 @@ class Tail:
         if found.path == self.path and found.size == 0:
             return None  # made by the rotation; the writer has not come to it yet
         is_copy = not end.is_beginning and self._holds(found, end)
-        return _Place(found, end if is_copy else Mark())
+        is_removed = not own and not end.is_beginning and len(following) > 1
+        return _Place(found, end if is_copy else Mark(), self._between(found) if is_removed else "")
+
+    def _between(self, found: Found) -> str:
+        """Say that the file that was read is no longer among those that were rotated."""
+        return (
+            f"{self.path.name} was rotated until what was read last was removed: files between that and "
+            f"{found.path.name} may be lost; keep more rotated files"
+        )
 
     # Small things
 

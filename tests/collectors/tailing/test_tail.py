@@ -43,6 +43,22 @@ def test_a_file_that_is_not_there_yet_is_read_from_its_beginning_also_after_a_ki
     assert reader.lines == log.lines
 
 
+def test_files_that_were_rotated_away_between_two_looks_are_said_to_be_lost(path: Path) -> None:
+    log, reader = Log(path), Reader(path)
+    log.write(3)
+    reader.drain()
+    for _ in range(5):
+        log.rename()
+        log.write(2)
+    for number in (3, 4, 5):
+        path.with_name(f"app.log.{number}").unlink()
+    log.close()
+    reader.drain()
+    assert reader.lines == [*log.lines[:3], *log.lines[-6:]]
+    assert len(reader.lost) == 1
+    assert "may be lost; keep more rotated files" in reader.lost[0]
+
+
 def test_a_directory_that_is_not_there_is_said(path: Path) -> None:
     reading = Reader(path / "deeper" / "app.log").look()
     assert reading.state in (TailState.MISSING, TailState.FAILED, TailState.UNSUITABLE)
