@@ -54,7 +54,7 @@ def _advice(found: Conformance, environment: Mapping[str, str]) -> list[str]:
     """Return what to do so that the next start of the engine carries the probe."""
     advice = []
     if environment.get(SWITCH) != "1":
-        advice.append(f"the probe is off here: start SGLang with {SWITCH}=1")
+        advice.append(f"the probe is off here: start SGLang with {SWITCH}=1, and with --enable-metrics")
     if "plugin" not in found.loaders and "forward-hooks" in found.loaders:
         advice.append(f"this version has no plugins; start SGLang with {FORWARD_HOOKS}")
     allowed = environment.get("SGLANG_PLUGINS")
@@ -77,8 +77,14 @@ def _text(found: Conformance, advice: list[str]) -> str:
         lines += ["", *_worker_text(worker)]
     lines += ["", *(f"PROBLEM  {problem}" for problem in found.problems)]
     lines += [f"NOTE     {each}" for each in advice]
-    lines.append("everything promised is measured" if not found.problems else "NOT everything is measured")
+    lines.append(_last_words(found, advice))
     return "\n".join(lines)
+
+
+def _last_words(found: Conformance, advice: list[str]) -> str:
+    if found.problems:
+        return "NOT everything is measured"
+    return "everything promised is measured" + (", once the notes are heeded" if advice else "")
 
 
 def _worker_text(worker: WorkerReport) -> list[str]:

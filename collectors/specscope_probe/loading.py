@@ -11,6 +11,7 @@ import os
 import sys
 
 SWITCH = "SPECSCOPE_PROBE"
+OFF = ("", "0")
 SCHEDULER_MODULE = "sglang.srt.managers.scheduler"
 
 
@@ -19,7 +20,7 @@ def register() -> None:
 
     The engine's main process imports the scheduler too, but is nobody's child.
     """
-    if _is_switched_on() and SCHEDULER_MODULE in sys.modules and _is_spawned():
+    if _switch() not in OFF and SCHEDULER_MODULE in sys.modules and _is_spawned():
         _install()
 
 
@@ -28,12 +29,12 @@ def forward_hook(config: object = None) -> None:
 
     Returns None, so the engine registers no hook (and says so in a warning): the call itself is the point.
     """
-    if _is_switched_on():
+    if _switch() not in OFF:
         _install()
 
 
-def _is_switched_on() -> bool:
-    return os.environ.get(SWITCH, "").strip() == "1"
+def _switch() -> str:
+    return os.environ.get(SWITCH, "").strip()
 
 
 def _is_spawned() -> bool:
@@ -43,6 +44,12 @@ def _is_spawned() -> bool:
 
 
 def _install() -> None:
+    if _switch() != "1":
+        import logging
+
+        told = "specscope: %s=%r is neither 1 (on) nor 0 (off); the probe stays off"
+        logging.getLogger("specscope_probe").warning(told, SWITCH, _switch())
+        return
     try:
         from specscope_probe.install import install
 

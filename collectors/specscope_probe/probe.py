@@ -25,6 +25,9 @@ from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attr
 
 log = logging.getLogger("specscope_probe")
 
+MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+"""The engine sets it when it serves metrics: processes share them through this folder."""
+
 
 class Measure(Protocol):
     """What listens at the seams. At each seam the one that stands first in a probe's list is told first."""
@@ -100,6 +103,8 @@ class Probe:
 
     def start(self) -> threading.Thread:
         """Begin to export; return the thread that does."""
+        if MULTIPROCESS not in os.environ:
+            log.warning("specscope: without --enable-metrics nothing that is counted appears on /metrics")
         thread = threading.Thread(target=self._work_beside, name="specscope-probe", daemon=True)
         thread.start()
         return thread

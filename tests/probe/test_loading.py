@@ -73,12 +73,15 @@ def test_other_children_are_left_alone(scheduler_class: Any, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("switch", ["", "0", "yes", "true"])
-def test_only_1_switches_it_on(scheduler_class: Any, monkeypatch: pytest.MonkeyPatch, switch: str) -> None:
+def test_only_1_switches_it_on(
+    scheduler_class: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, switch: str
+) -> None:
     as_child(monkeypatch)
     monkeypatch.setenv(loading.SWITCH, switch)
     loading.register()
     loading.forward_hook({})
     assert wrapped(scheduler_class) == set()
+    assert caplog.text.count("neither 1 (on) nor 0 (off)") == (0 if switch in ("", "0") else 2)
 
 
 def test_both_loaders_any_number_of_times_install_once(

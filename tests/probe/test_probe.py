@@ -188,7 +188,9 @@ def test_a_bug_in_counting_leaves_timing_and_engine_alone(caplog: pytest.LogCapt
     assert caplog.text.count("accepts is switched off") == 1
 
 
-def test_an_exporter_that_raises_ends_the_output_and_nothing_else(tmp_path: Path) -> None:
+def test_an_exporter_that_raises_ends_the_output_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     scheduler = engine()
     registry = CollectorRegistry()
     options = Options(stop_file=tmp_path / "stop", export_seconds=0.05)
@@ -201,6 +203,7 @@ def test_an_exporter_that_raises_ends_the_output_and_nothing_else(tmp_path: Path
     scheduler.run(Batch([Request()]))
     assert probe.timer.cycles == 1
     assert probe.timing.is_on
+    assert "without --enable-metrics" in caplog.text
     (tmp_path / "stop").touch()
     thread.join(timeout=10)
     assert probe.timing.state is State.REMOVED, "the stop file must work without output, too"

@@ -301,7 +301,7 @@ def test_above_its_budget_the_probe_times_less_and_then_stops(rig: Rig) -> None:
     meter, accepts = Meter(), Part("accepts")
     budget = Budget(0.005, meter, rig.timer, [rig.part, accepts])
     run = spend_more(meter, 0.02)
-    seen = []
+    seen: list[int] = []
     for _ in range(8):
         run(rig, 256)
         budget.check()
