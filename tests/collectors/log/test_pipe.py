@@ -93,18 +93,23 @@ def test_a_compressed_log_may_come_through_a_pipe(database: str) -> None:
     assert counted(database, "sample") == len(captured(CAPTURE.name).levels)
 
 
-def composed() -> bytes:
-    """Return a log of two servers as Docker Compose writes it."""
+COMPOSE, KUBECTL = "{}  | ", "[pod/{}/main] "
+
+
+def composed(form: str = COMPOSE) -> bytes:
+    """Return a log of two servers as Docker Compose or ``kubectl logs --prefix`` writes it."""
+    names = (form.format("sglang-1"), form.format("sglang-2"))
     return b"".join(
-        f"sglang-{1 + at % 2}  | [2026-11-29 20:{at // 60:02}:{at % 60:02} TP0] {BODY}\n".encode()
+        f"{names[at % 2]}[2026-11-29 20:{at // 60:02}:{at % 60:02} TP0] {BODY}\n".encode()
         for at in range(3_000)
     )
 
 
+@pytest.mark.parametrize("form", [COMPOSE, KUBECTL])
 def test_several_services_are_named_and_nothing_is_stored(
-    database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:
-    (tmp_path / "compose.log").write_bytes(composed())
+    (tmp_path / "compose.log").write_bytes(composed(form))
     arguments = ["import", "log", str(tmp_path / "compose.log"), "--server", "gpu1", "--database", database]
     assert specscope(arguments) == 2
     said = capsys.readouterr().err

@@ -1,6 +1,7 @@
-"""Several services in one log, as ``docker compose logs`` writes them: which there are, and one of them.
+"""Several services in one log: which there are, and one of them.
 
-A line of such a log is ``sglang-1  | [2026-11-29 20:50:45 TP0] Decode batch…``.
+``docker compose logs`` writes ``sglang-1  | [2026-11-29 20:50:45 TP0] Decode batch…``,
+``kubectl logs --prefix`` writes ``[pod/sglang-1/main] [2026-11-29 20:50:45 TP0] Decode batch…``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ PROBES = 16
 MAX_HALF_BYTES = 65_536
 _COLOUR = rb"(?:\x1b\[[0-9;]*m)*"
 _NAME = rb"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}?"
-_PREFIX = rb"^" + _COLOUR + rb"(" + _NAME + rb") *" + _COLOUR + rb"\|" + _COLOUR + rb" "
+_COMPOSE = _COLOUR + rb"(" + _NAME + rb") *" + _COLOUR + rb"\|" + _COLOUR + rb" "
+_KUBECTL = rb"\[pod/(" + _NAME + rb")/[^\]\s]{1,128}\] "
+_PREFIX = rb"^(?:" + _COMPOSE + rb"|" + _KUBECTL + rb")"
 _PRINTS = re.compile(_PREFIX + rb".*(?:Decode|Prefill) batch", re.MULTILINE)
 _LINE = re.compile(_PREFIX[1:])
 
@@ -28,7 +31,7 @@ def printing_services(data: bytes) -> set[str]:
     """Return the services that print status lines; empty for a log that is of no Compose project."""
     if not _is_composed(data):
         return set()
-    return {match[1].decode(errors="replace") for match in _PRINTS.finditer(data)}
+    return {_name(match).decode(errors="replace") for match in _PRINTS.finditer(data)}
 
 
 def _is_composed(data: bytes) -> bool:
@@ -93,7 +96,7 @@ class ServiceLog(Unpacked):
         return self._kept[:size]
 
     def _check(self, data: bytes) -> None:
-        whole, end, half = (self._half + data if b"|" in data else data).rpartition(b"\n")
+        whole, end, half = (self._half + data if b"|" in data or b"[pod/" in data else data).rpartition(b"\n")
         self._half = half[-MAX_HALF_BYTES:] if len(half) <= MAX_HALF_BYTES else b"x"
         self._seen |= printing_services(whole + end)
         check_one(self._seen, OPTION)
@@ -101,4 +104,9 @@ class ServiceLog(Unpacked):
 
 def _service_of(line: bytes) -> bytes | None:
     match = _LINE.match(line)
-    return match[1] if match else None
+    return _name(match) if match else None
+
+
+def _name(match: re.Match[bytes]) -> bytes:
+    name: bytes = match[1] or match[2]
+    return name
