@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.figures import Words
-from specscope_server.kit.web.params import TimeRange, make_time_range
+from specscope_server.kit.web.params import make_time_range
 from specscope_server.kit.web.state import AppState
 from specscope_server.pages import views
 from specscope_server.pages.number_views import NumberCard, number_card
@@ -98,7 +98,9 @@ def _scope(found: TimingSummary, choice: str, in_range: int) -> views.Scope:
     if choice == NEWEST:
         return views.Scope("the newest launch", since, (everything,) if in_range > 1 else ())
     if choice == "all":
-        return views.Scope(f"{found.launches} of {in_range} launches in this range, added up", None, (newest,))
+        return views.Scope(
+            f"{found.launches} of {in_range} launches in this range, added up", None, (newest,)
+        )
     return views.Scope("one launch", since, (newest, everything) if in_range > 1 else (newest,))
 
 
@@ -115,7 +117,7 @@ def _cards(found: TimingSummary) -> list[NumberCard]:
 
 
 def _phase_texts(row: PhaseRow) -> dict[str, str]:
-    bounds = "" if row.low is None or row.high is None else f"{row.low:.2f} … {row.high:.2f}"
+    bounds = "" if not row.low or row.high is None else f"{row.low:.2f} … {row.high:.2f}"
     return {
         "phase": row.phase,
         "title": row.title,

@@ -82,7 +82,8 @@ def _tokens_and_time(launches: list[LaunchTracks], level: Level) -> tuple[float 
             return None, 0.0
         tokens += total(grown)
         sides = one.schedulers if level is not Level.GAUGES else _rank_count(one)
-        seconds += total(track.active_seconds) / sides
+        warm_up = track.beside.get(Phase.WARM_UP)  # whose tokens are counted, too
+        seconds += (total(track.active_seconds) + (0.0 if warm_up is None else total(warm_up))) / sides
     return tokens, seconds
 
 

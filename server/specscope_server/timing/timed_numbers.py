@@ -76,23 +76,31 @@ def plain_time(
     found = number(timed, facts, ratio, "ms", definition)
     if plain is None:
         return found.model_copy(update={"source": "none", "note": NO_BASELINE, "n": None})
-    note = plain.note
-    if even is None:
-        note = f"{note}, which ran other batch sizes than this window"
-    elif even.covered < 1:
+    note = plain.note if even else why_unknown(plain)
+    if even is not None and even.covered < 1:
         note = f"{note}; {100 * even.covered:.0f} % of the cycles ran at batch sizes that it met"
     age = max(now_ms - plain.launch.last_seen_ms, 0) / 1_000
     changes = {"n": plain.cycles, "age_seconds": age, "note": note, "source": plain.note}
     return found.model_copy(update=changes)
 
 
-def break_even_length(timed: Timed, facts: Facts | None, even: BreakEven | None) -> Number:
+def why_unknown(plain: PlainSteps | None) -> str:
+    """Return why T_c cannot be set against T_ar."""
+    if plain is None:
+        return NO_BASELINE
+    return f"{plain.note} was measured, but at other batch sizes than most of this window's cycles"
+
+
+def break_even_length(
+    timed: Timed, facts: Facts | None, plain: PlainSteps | None, even: BreakEven | None
+) -> Number:
     """Return τ* = T_c / T_ar."""
     definition = "τ* = T_c / T_ar at the same batch sizes: below it, speculation costs time"
-    return number(timed, facts, _quotient(even), "tokens/cycle", definition, "" if even else NO_BASELINE)
+    note = "" if even else why_unknown(plain)
+    return number(timed, facts, _quotient(even), "tokens/cycle", definition, note)
 
 
-def speed_up(timed: Timed, facts: Facts | None, even: BreakEven | None) -> Number:
+def speed_up(timed: Timed, facts: Facts | None, plain: PlainSteps | None, even: BreakEven | None) -> Number:
     """Return S = τ / τ*."""
     quotient, length = _quotient(even), facts.length.value if facts else None
     ratio = Ratio(None)
@@ -101,7 +109,7 @@ def speed_up(timed: Timed, facts: Facts | None, even: BreakEven | None) -> Numbe
         low, high = (None if bound is None else 1 + bound for bound in (bounds.low, bounds.high))
         ratio = Ratio(length / quotient.value, low, high, bounds.method)
     definition = "S = τ / τ* = τ · T_ar / T_c, of decoding; 1 = as fast as without speculation"
-    return number(timed, facts, ratio, "×", definition, "" if even else NO_BASELINE)
+    return number(timed, facts, ratio, "×", definition, "" if even else why_unknown(plain))
 
 
 def _quotient(even: BreakEven | None) -> Ratio:
