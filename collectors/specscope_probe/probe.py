@@ -12,7 +12,7 @@ from specscope_probe import report
 from specscope_probe.accepts import AcceptCounter, why_uncounted
 from specscope_probe.budget import Budget
 from specscope_probe.clocks import device_clock
-from specscope_probe.exporting import Metrics
+from specscope_probe.exporting import FOLDER, Metrics
 from specscope_probe.info import info_labels, simulated_accept_length
 from specscope_probe.options import Options
 from specscope_probe.parts import Part, State
@@ -24,9 +24,6 @@ from specscope_probe.timing import CycleTimer
 from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attribute
 
 log = logging.getLogger("specscope_probe")
-
-MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
-"""The engine sets it when it serves metrics: processes share them through this folder."""
 
 
 class Measure(Protocol):
@@ -103,7 +100,7 @@ class Probe:
 
     def start(self) -> threading.Thread:
         """Begin to export; return the thread that does."""
-        if MULTIPROCESS not in os.environ:
+        if FOLDER not in os.environ:
             log.warning("specscope: without --enable-metrics nothing that is counted appears on /metrics")
         thread = threading.Thread(target=self._work_beside, name="specscope-probe", daemon=True)
         thread.start()
@@ -134,7 +131,7 @@ class Probe:
             if self._metrics is None:
                 self._metrics = Metrics(self.rank.labels, self._registry)
             self._report(self._metrics)
-            self._reported = now
+            self._reported = now if self._metrics.had_room else None
         self._exporting_ns += thread_time_ns() - began
 
     def _activity(self) -> tuple[object, ...]:

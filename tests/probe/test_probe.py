@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -208,6 +209,25 @@ def test_an_exporter_that_raises_ends_the_output_and_nothing_else(
     thread.join(timeout=10)
     assert probe.timing.state is State.REMOVED, "the stop file must work without output, too"
     assert "forward_batch_generation" not in vars(scheduler.draft_worker)
+
+
+def test_on_a_full_disk_new_metrics_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that is mapped into memory and cannot grow ends the process that writes into it."""
+    scheduler = engine(accepts=lambda batch: [2])
+    probe, registry = start(scheduler)
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    room = [0]
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=room[0], f_frsize=4096))
+    scheduler.run(Batch([Request()]))
+    probe.export()
+    assert list(registry.collect()) == []
+    room[0] = 1_000_000
+    probe.export()
+    cycles = registry.get_sample_value("specscope_cycles_total", RANKS | {"view": "requests"})
+    assert (cycles, probe.output.is_on) == (1, True)
+    assert caplog.text.count("is full") == 1
 
 
 def until(happened: Callable[[], bool]) -> None:
