@@ -4,8 +4,8 @@ The scheduler's thread only adds to plain numbers; once a second this turns thei
 Metric names begin with ``specscope_`` and stand on SGLang's ``/metrics`` beside its own.
 
 Processes share metrics through files that are mapped into memory. Growing one on a full disk ends the
-process with SIGBUS, and that is the engine's. So a new label set waits until there is room; what it counted is
-added then.
+process with SIGBUS, and that is the engine's. So a new label set waits until there is room; what it counted
+is added then.
 """
 
 from __future__ import annotations
