@@ -17,6 +17,7 @@ from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
 from specscope_server.pages.templates import render
 from specscope_server.pages.timing import time_of
+from specscope_server.pages.traces import traces_of
 from specscope_server.sources import figures as source_figures
 
 router = APIRouter(include_in_schema=False)
@@ -25,7 +26,7 @@ router.include_router(requests.router)
 
 OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
-TIME = Page("/time", "Time", fragment="/fragments/time")
+TIME = Page("/time", "Time", fragment="/fragments/time", own_keys=("by",))
 CANARY = Page("/canary", "Canary", fragment="/fragments/canary")
 SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
 GLOSSARY = Page("/glossary", "Glossary", has_range=False)
@@ -65,7 +66,8 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
 
 def _time(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, TIME, all_servers=False)
-    return {"page": page, **time_of(db, state, page)}
+    content = time_of(db, state, page) | traces_of(db, page, request.app.state.settings.trace_folder)
+    return {"page": page, **content, "charts": [*content["charts"], *content["trace_charts"]]}
 
 
 def _canary(request: Request, db: Db, state: AppState) -> Content:

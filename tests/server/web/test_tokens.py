@@ -52,10 +52,13 @@ ASKS = [
     ("GET", "/api/v1/servers"), ("HEAD", "/api/v1/sources"), ("GET", "/metrics"), ("GET", "/"),
     ("GET", "/api/v1/openapi.json"), ("GET", "/api/v1/requests?server=x"),
 ]  # fmt: skip
-PUSHES = [("POST", "/api/v1/ingest"), ("POST", "/api/v1/requests?server=x")]
+PUSHES = [
+    ("POST", "/api/v1/ingest"), ("POST", "/api/v1/requests?server=x"), ("POST", "/api/v1/traces?server=x"),
+]  # fmt: skip
 CHANGES = [
     ("POST", "/api/v1/servers"), ("PUT", "/api/v1/anything"), ("PATCH", "/x"), ("DELETE", "/api/v1/requests"),
-    ("POST", "/api/v1/ingestion"), ("OPTIONS", "/api/v1/servers"), ("PUT", "/api/v1/ingest"),
+    ("POST", "/api/v1/ingestion"), ("POST", "/api/v1/trace-captures"), ("OPTIONS", "/api/v1/servers"),
+    ("PUT", "/api/v1/ingest"),
 ]  # fmt: skip
 
 
