@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
+import socket
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -111,7 +113,7 @@ class SglangRouter:
     def _read(self, answer: Fetched) -> Answer:
         try:
             workers = read_workers(answer.body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             words = f"{answer.url} answers something else than a list of workers: {str(error)[:200]}"
             remedy = "name the base URL of an SGLang router"
             raise DiscoveryError(words, state=HealthState.NOT_THIS_ENGINE, remedy=remedy) from None
@@ -128,13 +130,16 @@ class SglangRouter:
         """Return why a worker's address, which comes from a peer, is not asked; '' for one that may be."""
         if not _SPEAKS_HTTP.match(url):
             return "only http:// and https:// workers have metrics that can be read"
+        address = _address(url)
+        if address is not None and address.is_link_local:
+            return "is a link-local address, where clouds keep their metadata; register workers under another"
         if _is_local(url) and not _is_local(self.asked):
             return "is an address of the router's own machine; register workers under a name that others know"
         return ""
 
 
 def read_workers(body: bytes) -> list[Worker]:
-    """Return the workers of either form. Raises msgspec.MsgspecError."""
+    """Return the workers of either form. Raises msgspec.MsgspecError, and RecursionError for deep nesting."""
     if b'"urls"' in body and b'"workers"' not in body:
         return [Worker(url) for url in msgspec.json.decode(body, type=Urls).urls]
     return msgspec.json.decode(body, type=Workers).workers
@@ -149,12 +154,24 @@ def _listed(worker: Worker) -> Listed:
 
 
 def _is_local(url: str) -> bool:
-    try:
-        host = urlsplit(url).hostname or ""
-        address = ipaddress.ip_address(host)
-    except ValueError:
+    address = _address(url)
+    if address is None:
         return "localhost" in url.partition("://")[2].split("/")[0].lower().split(":")
     return address.is_loopback or address.is_unspecified
+
+
+def _address(url: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address in a URL, also one written as a resolver reads it (``127.1``); None for a name."""
+    try:
+        host = (urlsplit(url).hostname or "").partition("%")[0]
+    except ValueError:
+        return None
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(host)
+        return getattr(address, "ipv4_mapped", None) or address
+    with contextlib.suppress(OSError, ValueError):
+        return ipaddress.ip_address(socket.inet_aton(host))
+    return None
 
 
 def _shown(url: str) -> str:

@@ -175,12 +175,17 @@ def test_a_run_during_which_the_server_was_launched_anew_is_thrown_away(world: W
     assert not world.sink.batches
 
 
+ABORTED = b'{"text": "a", "meta_info": {"id": "1", "finish_reason": {"type": "abort"}, "spec_verify_ct": 1}}'
+
+
 @pytest.mark.parametrize(
     ("status", "body", "state", "words"),
     [
         (500, None, HealthState.HTTP_ERROR, "HTTP 500"),
         (401, None, HealthState.UNAUTHORIZED, "HTTP 401"),
         (200, b"<html>", HealthState.HTTP_ERROR, "no JSON"),
+        (200, b"[" * 1_000_000, HealthState.HTTP_ERROR, "no JSON"),
+        (200, ABORTED, HealthState.HTTP_ERROR, "aborted"),
         (200, b'{"meta_info": {"id": "x"}}', HealthState.HTTP_ERROR, "no output"),
         (200, b'{"meta_info": {"id": "x", "spec_verify_ct": -1}}', HealthState.HTTP_ERROR, "not a count"),
     ],

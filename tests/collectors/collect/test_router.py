@@ -103,11 +103,23 @@ def test_hostile_addresses_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"])
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "0xa9fea9fe"])
+def test_link_local_addresses_are_refused_also_from_here(host: str) -> None:
+    for asked in ("http://router.example:30000", "http://127.0.0.1:30000"):
+        router = SglangRouter(Config(url=asked), OPTIONS)
+        assert "link-local" in router._refusal(f"http://{host}/latest")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.1", "2130706433", "[::ffff:127.0.0.1]"]
+)
 def test_a_remote_routers_loopback_is_not_ours(host: str) -> None:
     router = SglangRouter(Config(url="http://router.example:30000"), OPTIONS)
     assert "router's own machine" in router._refusal(f"http://{host}:30001")
     assert router._refusal("http://10.0.0.7:30001") == ""
+
+
+DEEP = b'{"x":' + b"[" * 100_000
 
 
 @pytest.mark.parametrize(
@@ -118,6 +130,7 @@ def test_a_remote_routers_loopback_is_not_ours(host: str) -> None:
         ({"workers": json_of({}, "500 Oh")}, HealthState.HTTP_ERROR, "answered HTTP 500"),
         ({"workers": json_of([1])}, HealthState.NOT_THIS_ENGINE, "something else than a list of workers"),
         ({"workers": always(response(b"<html>"))}, HealthState.NOT_THIS_ENGINE, "something else"),
+        ({"workers": always(response(DEEP))}, HealthState.NOT_THIS_ENGINE, "recursion"),
     ],
 )
 def test_errors_have_a_state_and_words(paths: dict[str, Answering], state: HealthState, words: str) -> None:

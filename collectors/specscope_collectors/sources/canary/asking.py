@@ -72,6 +72,8 @@ def record_of(
     asking: Asking, prompt: Prompt, answer: Any, time_ms: int, took_seconds: float
 ) -> RequestRecord:
     """Return the record of an answer; the time is ours, so that it does not depend on the engine's clock."""
+    if _was_aborted(answer):
+        raise AskError("the engine aborted the request before its end: that is not the same work")
     try:
         record = to_record(answer, received_ms=time_ms)
     except RefusedError as error:
@@ -102,6 +104,13 @@ def output_hash(answer: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(found)).hexdigest()[:16]
 
 
+def _was_aborted(answer: Any) -> bool:
+    """Whether the engine says that it gave the request up (`/generate`; others answer with a status)."""
+    meta = answer.get("meta_info") if isinstance(answer, dict) else None
+    reason = meta.get("finish_reason") if isinstance(meta, dict) else None
+    return isinstance(reason, dict) and reason.get("type") == "abort"
+
+
 def _generated(answer: dict[str, Any]) -> list[Any] | str | None:
     choices = answer.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
@@ -120,5 +129,5 @@ async def _post(client: httpx.AsyncClient, asking: Asking, path: str, body: dict
         content = await bodies.read_bounded(response, MAX_ANSWER_BYTES)
     try:
         return msgspec.json.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise AskError(f"{path} answered with something that is no JSON") from None
