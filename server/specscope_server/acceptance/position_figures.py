@@ -44,6 +44,7 @@ MAX_GROUPS = 4
 """Newest launches and depths drawn; more lines cannot be told apart."""
 DASHES = ("solid", "dash", "dashdot", "dot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up")
+HATCHES = ("", "/", "x", ".")
 
 
 def positions_figure(data: AcceptancePositions, theme: Theme) -> Figure:
@@ -62,17 +63,20 @@ def positions_figure(data: AcceptancePositions, theme: Theme) -> Figure:
 
 
 def request_lengths_figure(data: AcceptancePositions, theme: Theme) -> Figure:
-    """Requests by their own accept length: bars, one colour step for each launch and depth."""
+    """Requests by their own accept length: bars, one hatch for each launch and depth, the newest plain."""
     groups = [group for group in _shown(data) if group.length_bounds]
     top = max((group.length_bounds[-1] for group in groups), default=2.0)
-    figure = _start(data, theme, "accept length τ of a request, in tokens per cycle", [0.9, top + 0.35])
+    figure = _start(data, theme, "τ of a request (tokens/cycle)", [0.9, top + 0.35])
     for index, group in enumerate(groups):
         figure["data"].append(
             {
                 "type": "bar", "name": label(f"requests{_suffix(group, groups)}", 100),
                 "x": [round(bound + 0.125, 3) for bound in group.length_bounds], "width": 0.23,
                 "y": floats(float(count) for count in group.length_requests),
-                "marker": {"color": theme.accepted, "opacity": 1 - 0.2 * index},
+                "marker": {
+                    "color": theme.accepted,
+                    "pattern": {"shape": HATCHES[(len(groups) - 1 - index) % len(HATCHES)], "size": 5},
+                },
                 "hovertemplate": "%{y:.0f} requests",
             }
         )  # fmt: skip

@@ -59,11 +59,13 @@ def _length_check(measured: Measured, length: Number) -> Check:
 
 def _accepted_check(measured: Measured) -> Check:
     name = "accepted ≤ proposed"
-    counts = measured.counters
-    if counts.accepted is None or counts.proposed is None:
+    accepted, proposed = measured.counters.accepted, measured.counters.proposed
+    if measured.evidence is Evidence.REQUEST_HISTOGRAMS and measured.requests:
+        accepted, proposed = measured.requests.accepted, measured.requests.proposed
+    if accepted is None or proposed is None:
         return Check(name=name, passed=None, message="accepted or proposed drafts are not counted here")
-    passed = -1e-9 <= counts.accepted <= counts.proposed + 1e-9
-    return Check(name=name, passed=passed, message=f"{counts.accepted:.0f} of {counts.proposed:.0f} drafts")
+    passed = -1e-9 <= accepted <= proposed + 1e-9
+    return Check(name=name, passed=passed, message=f"{accepted:.0f} of {proposed:.0f} drafts")
 
 
 def _rate_check(measured: Measured, rate: EngineRate) -> Check:

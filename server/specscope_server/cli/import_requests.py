@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 import zlib
 from collections import Counter
@@ -39,6 +40,8 @@ AT_ONCE = 1_000
 """Requests stored in one transaction."""
 NO_TIME = 0
 REASONS_SHOWN = 8
+PLACE = re.compile(r": line \d+ column \d+ \(char \d+\)")
+"""Where in a line something is wrong: no reason of its own."""
 DAY_MS = 86_400_000
 
 
@@ -66,7 +69,7 @@ class Outcome:
     def refuse(self, refused: list[Refused]) -> None:
         """Count refused lines by reason."""
         self.counts["refused"] += len(refused)
-        self.reasons.update(each.reason for each in refused)
+        self.reasons.update(PLACE.sub("", each.reason) for each in refused)
 
     def lines(self) -> Iterator[str]:
         """Yield it in words."""
@@ -80,6 +83,12 @@ class Outcome:
             )
         for reason, count in self.reasons.most_common(REASONS_SHOWN):
             yield f"refused   {count} × {reason}"
+        if self.counts["refused"] and not self.is_usable():
+            yield "remedy    give files of SGLang's --export-metrics-to-file: one JSON object a line"
+
+    def is_usable(self) -> bool:
+        """Tell whether any request was read, now or earlier."""
+        return any(self.counts[word] for word in ("read", "stored", "already there"))
 
 
 def requests(
@@ -106,11 +115,11 @@ def requests(
             _print(files, zone, outcome)
         else:
             settings = load_settings({"database": database})
-            configure_logging(settings.log_format, "warning")
+            configure_logging(settings.log_format, "error")  # what was refused is said below
             _store(files, zone, name, settings, outcome)
     for line in outcome.lines():
         typer.echo(line, err=True)
-    if not any(outcome.counts[word] for word in ("read", "stored", "already there")):
+    if not outcome.is_usable():
         raise typer.Exit(FAILURE)
 
 

@@ -24,6 +24,7 @@ NO_LABELS = (
 )
 NOT_SAID = "the engine did not say its parallel sizes"
 SEVERAL_NODES = "which data-parallel ranks run on this node is not known"
+LEADERS = "only the leader of a tensor-parallel group reports; the other ranks run the same requests"
 THIS_NODE = "only the ranks of this node; the other nodes have addresses of their own"
 
 Rank = tuple[int, int, int | None]
@@ -87,11 +88,18 @@ def coverage(sizes: Sizes, label_sets: Iterable[Mapping[str, str]]) -> Coverage:
     absent = sorted(expected - seen, key=_order)
     strange = len(seen - expected)
     notes = [
+        LEADERS if _is_led(sizes) else "",
         THIS_NODE if (sizes.nodes or 1) > 1 else "",
         f"{strange} more report than the launch's sizes explain" if strange else "",
     ]
     missing = tuple(_named(rank, expected) for rank in absent)
     return Coverage(len(expected & seen), len(expected), missing, "; ".join(filter(None, notes)))
+
+
+def _is_led(sizes: Sizes) -> bool:
+    """Tell whether some ranks stay silent because the leader of their group speaks for them."""
+    groups = (sizes.dp or 1) if sizes.dp_attention else 1
+    return not sizes.all_schedulers and (sizes.tp or 1) > groups
 
 
 def _unknown(sizes: Sizes) -> str:

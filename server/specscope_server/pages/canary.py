@@ -13,6 +13,8 @@ from specscope_server.kit.web.params import make_time_range
 from specscope_server.kit.web.state import AppState
 from specscope_server.pages.page import Page
 from specscope_server.pages.views import VerdictView
+from specscope_server.sources import service as sources
+from specscope_server.sources.schemas import SourceItem
 
 CANARY_RANGE = "7d"
 """Shown by default: runs are half an hour apart and launches days."""
@@ -26,7 +28,7 @@ CHANGE_NAMES = {
 
 def canary_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
     """Return runs and comparison of the shown server; ``problem`` says why there are none."""
-    content: dict[str, Any] = {"charts": [], "runs": [], "comparison": None, "problem": None}
+    content: dict[str, Any] = {"charts": [], "runs": [], "comparison": None, "problem": None, "source": None}
     if not page.servers and not page.server:
         return content
     try:
@@ -40,6 +42,7 @@ def canary_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
         reasons.append(f"{comparison.outputs_changed} prompts gave another output: model or engine changed")
     return {
         "problem": None,
+        "source": _source(session, state, page.server),
         "charts": [figures.TREND, *([figures.PAIRS] if comparison.pairs else [])] if found.runs else [],
         "runs": found.runs[:MAX_RUNS],
         "hidden_runs": max(0, len(found.runs) - MAX_RUNS),
@@ -50,6 +53,12 @@ def canary_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
             (CHANGE_NAMES.get(change.name, change.name), *_texts(change)) for change in comparison.changes
         ],
     }
+
+
+def _source(session: Session, state: AppState, server: str) -> SourceItem | None:
+    """Return how the canary of a server does; None where none is turned on."""
+    [found] = sources.list_sources(session, server, state.clock(), state.stale_after_ms).servers
+    return next((source for source in found.sources if source.source == "canary"), None)
 
 
 def _texts(change: CanaryChange) -> tuple[str, str, str]:

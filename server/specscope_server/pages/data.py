@@ -81,6 +81,7 @@ def acceptance_of(session: Session, state: AppState, page: Page) -> dict[str, An
         "scope": views.scope_of(summary, launch, in_range),
         "counts": views.count_rows(summary.counts),
         "health": health,
+        "reach": views.reach_of(health),
         "troubles": troubles(health),
     }
 

@@ -16,6 +16,7 @@ MAX_BARS = 24
 """Bars of a sparkline; longer runs of accepted drafts share the last one."""
 BAR, GAP, HEIGHT = 5, 1, 20
 MIN_CYCLES_SHOWN = 200
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 COLUMNS = (
     ("time", "Finished", False),
     ("", "Request", False),
@@ -143,13 +144,17 @@ def _pooled(summary: RequestSummary, few: bool) -> NumberCard:
 
 
 def _mean(summary: RequestSummary, few: bool) -> NumberCard:
-    gap = "" if summary.gap is None else f"pooled is {summary.gap:+.2f} against it".replace("-", "−")
+    gap = "" if summary.gap is None else f"pooled is {abs(summary.gap):.2f} {_direction(summary.gap)}"
     if summary.gap is not None and abs(summary.gap) < 0.005:
         gap = "equal to the pooled one"
     facts = [gap, f"n = {count_text(summary.requests)} requests"]
     why = [("Definition", "Mean of the requests' own τ: each counts once"), ("Gap", summary.gap_note)]
     text = number_text(summary.request_mean_accept_length)
     return _card("mean", "Accept length τ, mean", text, "tokens/cycle", facts=facts, why=why, is_few=few)
+
+
+def _direction(gap: float) -> str:
+    return "lower" if gap < 0 else "higher"
 
 
 def _strict(summary: RequestSummary, few: bool) -> NumberCard:
@@ -197,9 +202,11 @@ def depths_text(part: Part) -> str:
 
 
 def chance_text(log10_chance: float) -> str:
-    """Return "1 in 1,200", or "1 in 10^14"."""
+    """Return "1 in 1,200", or "1 in 10¹⁴": a bound on a chance has no third digit."""
     power = -log10_chance
-    return f"1 in {10**power:,.0f}" if power < 6 else f"1 in 10^{power:.0f}"
+    if power < 6:
+        return f"1 in {float(f'{10**power:.1e}'):,.0f}"
+    return f"1 in 10{f'{power:.0f}'.translate(SUPERSCRIPTS)}"
 
 
 VERDICTS = {

@@ -41,7 +41,7 @@ def environment() -> Environment:
     )
     env.filters.update(
         shorten=wording.shorten, age=wording.age_text, moment=wording.moment_text, count=wording.count_text,
-        bytes=wording.bytes_text,
+        bytes=wording.bytes_text, flags=wording.flags,
     )  # fmt: skip
     return env
 

@@ -31,6 +31,21 @@ SOURCE_STATES: dict[str, tuple[str, str]] = {
     "too_large": ("bad", "answer too large"),
     "gone": ("idle", "gone: no longer listed"),
 }
+SOURCE_WORDS = {
+    "sglang_metrics": "numbers over time",
+    "sglang_info": "configuration: the launch",
+    "sglang_loads": "load",
+    "sglang_log": "the engine's log",
+    "vllm_metrics": "numbers over time",
+    "vllm_info": "version and models",
+    "vllm_log": "the engine's log",
+    "requests": "single requests",
+    "canary": "the same prompts again and again",
+    "prometheus": "numbers over time, from a Prometheus",
+    "collect_file": "what is to be collected",
+    "push": "what waits to be sent here",
+}
+"""What a source gives, in few words."""
 OWN_STATES: dict[str, tuple[str, str]] = {
     "ok": ("ok", "working"),
     "partial": ("warn", "working, with something to tell"),
@@ -124,6 +139,13 @@ def server_state(server: ServerSources) -> tuple[str, str]:
     if server.state == Overall.UNKNOWN and not _has_address(server):
         return "unknown", "not watched"
     return OVERALL_STATES.get(server.state, ("unknown", server.state))
+
+
+def reach_of(server: ServerSources) -> tuple[str, str] | None:
+    """Return (kind, words) when a server cannot be read (any more); None while it can be."""
+    if server.state in (Overall.FAILING, Overall.STALE, Overall.GONE):
+        return server_state(server)
+    return None
 
 
 def without_sources(server: ServerSources) -> str:

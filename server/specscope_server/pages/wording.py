@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
+from markupsafe import Markup, escape
+
 MISSING = "–"
+FLAG = re.compile(r"(?<!\S)--[a-z][a-z0-9-]+")
 _DIRECTION_MARKS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F])
 
 
@@ -66,3 +70,12 @@ def shorten(text: str, limit: int = 80) -> str:
         character if character.isprintable() else " " for character in text.translate(_DIRECTION_MARKS)
     )
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+
+
+def flags(text: str) -> Markup:
+    """Return untrusted text with each flag (``--enable-metrics``) as code, which breaks at no hyphen."""
+    parts, end = [], 0
+    for found in FLAG.finditer(text):
+        parts += [escape(text[end : found.start()]), Markup('<code class="flag">{}</code>').format(found[0])]
+        end = found.end()
+    return Markup("").join([*parts, escape(text[end:])])

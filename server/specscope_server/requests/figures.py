@@ -81,7 +81,11 @@ def lengths_figure(data: LengthData, theme: Theme) -> Figure:
         ("stand apart, low", low, theme.rejected, "\\"),
         ("stand apart, high", high, theme.draft, "/"),
     ]
-    traces = [_bars(name, lengths[chosen], depth, color, pattern) for name, chosen, color, pattern in groups]
+    traces = [
+        _bars(name, lengths[chosen], depth, color, pattern)
+        for name, chosen, color, pattern in groups
+        if chosen.any()
+    ]
     _add_means(layout, population, theme)
     words = replace(LENGTHS, definition=" ".join(filter(None, [LENGTHS.definition, _means(population)])))
     return _finish({"data": traces, "layout": layout}, theme, words, "accept length", data.is_demo)

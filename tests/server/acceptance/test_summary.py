@@ -67,6 +67,8 @@ def test_requests_are_the_best_evidence(web: Web, feed: Feed) -> None:
     assert found["counts"]["accepted_drafts"] == 60 * 18
     assert found["counts"]["accepted_drafts_kind"] == "reported"
     assert check(found, "Σh = verify calls") is True
+    [accepted] = [each for each in found["checks"] if each["name"] == "accepted ≤ proposed"]
+    assert (accepted["passed"], accepted["message"]) == (True, f"{60 * 18} of {60 * 39} drafts")
 
 
 def test_a_few_reported_requests_do_not_displace_the_counters(web: Web, feed: Feed) -> None:

@@ -6,7 +6,7 @@ import pytest
 from tests.server.client import Web
 from tests.server.seed import NOW, SERVER, T0, Feed, request
 
-from specscope_collectors.observations import CANARY_ID_PREFIX, CanaryLabel, RequestRecord
+from specscope_collectors.observations import CANARY_ID_PREFIX, CanaryLabel, HealthState, RequestRecord
 
 WINDOW = {"server": SERVER, "from_": T0, "to": NOW}
 PROMPTS = 8
@@ -126,3 +126,12 @@ def test_figures_are_what_plotly_takes(two_launches: Web, name: str) -> None:
     figure = two_launches.api(f"/figures/{name}", **WINDOW)
     go.Figure(data=figure["data"], layout=figure["layout"])
     assert figure["data"]
+
+
+def test_a_canary_that_gets_no_answer_is_not_said_to_be_off(feed: Feed, web: Web) -> None:
+    feed.launch("a1", T0)
+    assert "It is off until" in web.get(f"/canary?server={SERVER}").text
+    feed.health(NOW, HealthState.HTTP_ERROR, source="canary", detail="24 of 24 prompts got no usable answer")
+    text = web.get(f"/canary?server={SERVER}").text
+    assert "24 of 24 prompts got no usable answer" in text
+    assert "It is off until" not in text

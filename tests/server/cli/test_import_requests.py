@@ -122,3 +122,15 @@ def test_usage_errors_and_empty_files_have_their_status(
     assert run(empty) == 1
     assert run(EXPORT, more=("--timezone", "Mars/Base")) == 2
     assert "no such zone" in capsys.readouterr().err
+
+
+def test_another_kind_of_file_is_told_once_with_what_to_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "sglang.log"
+    log.write_text("[2026-11-30 01:00:00] Decode batch\n[2026-11-30 01:00:01] a line\n", "utf-8")
+    assert run(log) == 1
+    said = capsys.readouterr().err
+    assert "refused   2 × the line is not JSON" in said
+    assert "--export-metrics-to-file" in said
+    assert "[warning" not in said

@@ -94,6 +94,13 @@ def test_more_ranks_than_explained_are_told_and_not_counted() -> None:
     assert (found.text, found.note) == ("1/1 rank", "1 more report than the launch's sizes explain")
 
 
+def test_silent_ranks_are_explained_by_their_leader() -> None:
+    led = coverage(Sizes(version="0.5.23", tp=8, dp=1), [labels(dp=0)])
+    assert (led.text, "leader" in led.note) == ("1/1 rank", True)
+    split = Sizes(version="0.5.23", tp=4, dp=4, dp_attention=True)
+    assert coverage(split, [labels(dp=rank) for rank in range(4)]).note == ""
+
+
 def test_long_lists_are_cut() -> None:
     sizes = Sizes(version="0.5.23", tp=32, dp=32, dp_attention=True)
     assert coverage(sizes, []).text == "0/32 ranks: missing dp 0, 1, 2, 3, 4, 5, 6, 7 and 24 more"

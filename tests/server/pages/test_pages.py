@@ -109,6 +109,14 @@ def test_several_servers_become_cards_that_lead_to_one(web: Web, feed: Feed, sql
     assert web.get("/?server=gpu2:30000").text.count("<chart-panel") == 4
 
 
+def test_a_card_says_that_its_server_cannot_be_read(web: Web, feed: Feed, sqlite_engine: Engine) -> None:
+    fill(feed)
+    Feed(IngestWriter(sqlite_engine, lambda: NOW), "gpu2:30000").health(NOW, HealthState.UNREACHABLE)
+    cards = web.get("/?from=now-6h").text.split('aria-label="')
+    assert "no source can be read" in next(card for card in cards if card.startswith("gpu2"))
+    assert "no source can be read" not in next(card for card in cards if card.startswith("gpu1"))
+
+
 def test_links_keep_what_was_chosen(web: Web, feed: Feed) -> None:
     fill(feed)
     text = web.get("/?from=now-6h&theme=dark&refresh=30").text
@@ -159,7 +167,7 @@ def test_a_source_says_what_is_missing_and_how_to_turn_it_on(web: Web, feed: Fee
         "switched off",
         "404",
         "metrics are off",
-        "Start with --enable-metrics.",
+        'Start with <code class="flag">--enable-metrics</code>.',
         "--enable-device-timer",
         "never",
     ):

@@ -9,7 +9,15 @@ from tests.support.acceptance_samples import engine_rate, number, summary
 
 from specscope_server.acceptance.schemas import NumberState
 from specscope_server.pages.number_views import engine_rate_card, headline_cards, load_card, number_card
-from specscope_server.pages.wording import age_text, bytes_text, count_text, number_text, shorten, span_text
+from specscope_server.pages.wording import (
+    age_text,
+    bytes_text,
+    count_text,
+    flags,
+    number_text,
+    shorten,
+    span_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -107,3 +115,9 @@ def test_running_and_queued_share_a_card_that_shows_the_worse_state() -> None:
 
 def test_the_overview_has_six_numbers() -> None:
     assert len({card.key for card in headline_cards(summary())}) == 6
+
+
+def test_flags_are_code_and_everything_else_stays_text() -> None:
+    assert flags("<b> start with --enable-metrics, not a--b") == (
+        '&lt;b&gt; start with <code class="flag">--enable-metrics</code>, not a--b'
+    )

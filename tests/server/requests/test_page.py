@@ -112,5 +112,5 @@ def test_a_label_that_no_request_has_stays_a_choice() -> None:
 
 
 def test_small_chances_are_words() -> None:
-    assert chance_text(-3.08) == "1 in 1,202"
-    assert chance_text(-47.2) == "1 in 10^47"
+    assert chance_text(-3.08) == "1 in 1,200"
+    assert chance_text(-47.2) == "1 in 10⁴⁷"
