@@ -200,7 +200,7 @@ def _document(path: Path) -> dict[str, Any]:
     if len(content) > MAX_FILE_BYTES:
         raise CollectFileError([f"{path} has {len(content)} bytes, more than {MAX_FILE_BYTES}; split it"])
     try:
-        return tomllib.loads(content.decode())
+        return tomllib.loads(content.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CollectFileError([f"{path} is not TOML: {error}; correct that line"]) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import ssl
 from collections.abc import Iterable
@@ -64,8 +65,8 @@ class CollectorOptions:
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
-            if not getattr(self, name) > 0:
-                raise OptionsError(f"{name} = {getattr(self, name)!r}: must be greater than 0")
+            if not 0 < getattr(self, name) < math.inf:
+                raise OptionsError(f"{name} = {getattr(self, name)!r}: must be greater than 0, and finite")
         if self.ca_file is not None and self.tls_context() is not None:
             digest = hashlib.sha256(Path(self.ca_file).read_bytes()).hexdigest()
             object.__setattr__(self, "ca_digest", digest)

@@ -122,6 +122,7 @@ def test_all_errors_are_said_at_once(tmp_path: Path) -> None:
         ("[target]\nurl = 'a:1'", "target must be a list of tables: write [[target]]"),
         ("[[options]]\nconcurrency = 1", "[options] must be one table"),
         ("name = 3", "a collector's name is text"),
+        ("[options]\nscrape_interval_seconds = inf", "scrape_interval_seconds = inf: must be"),
         ("[options]\nscrape_interval_seconds = 0", "scrape_interval_seconds = 0.0: must be greater than 0"),
         ("[options]\nca_file = '/no/such'", "ca_file = '/no/such' cannot be read"),
         ("[[target]]\nurl = 'a:1'\nname = ' '", "name is empty"),
@@ -152,6 +153,8 @@ def test_files_that_are_no_files(tmp_path: Path) -> None:
     (tmp_path / "large.toml").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
     with pytest.raises(CollectFileError, match="split it"):
         load_collect_file(tmp_path / "large.toml")
+    (tmp_path / "marked.toml").write_bytes(b"\xef\xbb\xbfname = 'a'")  # as some editors save it
+    assert load_collect_file(tmp_path / "marked.toml").name == "a"
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(CollectFileError, match="is not TOML"):
         load_collect_file(tmp_path / "binary.toml")

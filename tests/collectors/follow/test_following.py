@@ -175,3 +175,11 @@ def test_what_cannot_be_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(JobError, match=words):
         build(Config(**config), follower.context())  # type: ignore[arg-type]
+
+
+def test_one_file_has_one_name(follower: Follower) -> None:
+    names = [
+        build(Config(path=path, server="a"), follower.context())[0].name
+        for path in ("/logs/a.log", "/logs//./b/../a.log")
+    ]
+    assert names == ["sglang_log:/logs/a.log"] * 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 from datetime import UTC, date, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -40,8 +42,9 @@ def build(config: Config, context: JobContext) -> list[Job]:
         raise JobError("sglang_log: path is empty; name the file that SGLang's output goes to")
     if not config.server.strip() or not config.server.isprintable():
         raise JobError(f"sglang_log {config.path}: server = {config.server!r} is no name; name the server")
-    if not config.interval_seconds > 0:
-        raise JobError(f"sglang_log {config.path}: interval_seconds must be greater than 0")
+    if not 0 < config.interval_seconds < math.inf:
+        raise JobError(f"sglang_log {config.path}: interval_seconds must be greater than 0, and finite")
+    config = msgspec.structs.replace(config, path=os.path.normpath(config.path))  # one file, one name
     told = Told(zone=_zone(config), day=_day(config), year=config.year)
     return [FollowJob(config, told, context)]
 
