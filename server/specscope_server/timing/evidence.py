@@ -33,8 +33,8 @@ NOTES = {
     Level.GAUGES: "T_c = running × τ / throughput, bucket by bucket. What a cycle is made of is not known.",
     Level.NONE: "Nothing in this range says how long a cycle takes.",
 }
-AGREEMENT = 0.05
-"""Two levels may differ by this share before it is said that they disagree."""
+AGREEMENT, RATES_AGREEMENT = 0.05, 0.2
+"""Two levels may differ by this share before they are said to disagree; a changing load puts rates off."""
 
 
 def level_items(timed: Timed) -> list[EvidenceLevel]:
@@ -100,7 +100,8 @@ def _agree(name: str, first: Track, second: Track, phase: Phase | None) -> Check
     words = f"{a.value:.2f} ms {_interval(a)} and {b.value:.2f} ms {_interval(b)}"
     if min(total(first.cycles), total(second.cycles)) < MIN_CYCLES:
         return Check(name=name, passed=None, message=f"{words}; too few cycles to compare")
-    apart = abs(a.value - b.value) > AGREEMENT * max(a.value, b.value)
+    allowed = RATES_AGREEMENT if Level.GAUGES in (first.level, second.level) else AGREEMENT
+    apart = abs(a.value - b.value) > allowed * max(a.value, b.value)
     overlap = _touch(a, b)
     return Check(name=name, passed=not apart or overlap, message=words)
 

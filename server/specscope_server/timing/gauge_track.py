@@ -12,7 +12,12 @@ from specscope_server.timing.schemas import Level
 from specscope_server.timing.tracks import Track
 
 RATES = ("throughput.generated", "requests.running", "spec.accept_length")
-WITH_PREFILL = "the engine's throughput is over wall time, so prefills that came between cycles are in T_c"
+WITH_PREFILL = (
+    "the engine's throughput is over wall time, so prefills that came between cycles are in T_c; and its gauge "
+    "of running requests is also written at prefills, before the new ones join, so under a changing load T_c "
+    "reads too short"
+)
+"""Seen on SGLang 0.5.23: 13 % below the probe while four of 24 requests ran at a time."""
 MAX_GAP = 3
 """Scrapes that one sample may stand for."""
 

@@ -24,6 +24,14 @@ from specscope_server.servers.schemas import LaunchDetail, LaunchList, ServerLis
 from specscope_server.settings import Settings
 from specscope_server.sources import examples as sources
 from specscope_server.sources.schemas import SourceList
+from specscope_server.timing import examples as timing
+from specscope_server.timing.schemas import (
+    TimingComparison,
+    TimingRanks,
+    TimingSummary,
+    TimingSurface,
+    TimingTrend,
+)
 
 DOCUMENT: dict[str, Any] = create_app(Settings(), engine=create_engine("sqlite://")).openapi()
 
@@ -113,6 +121,11 @@ def _references(value: Any) -> Iterator[str]:
         (AcceptanceSummary, acceptance.SUMMARY),
         (AcceptanceTrend, acceptance.TREND),
         (AcceptancePositions, POSITIONS),
+        (TimingSummary, timing.SUMMARY),
+        (TimingTrend, timing.TREND),
+        (TimingSurface, timing.SURFACE),
+        (TimingRanks, timing.RANKS),
+        (TimingComparison, timing.COMPARISON),
     ],
 )
 def test_the_examples_have_the_shape_of_the_answers(model: Any, example: dict[str, Any]) -> None:
