@@ -30,6 +30,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "take in logs, requests and traces that were written earlier",
     ),
     "trace": ("specscope_server.cli.trace", "server", "let an engine record a profiler trace, and import it"),
+    "reference": (
+        "specscope_server.cli.reference",
+        "server",
+        "read a training dump: what its hidden states look like",
+    ),
     "token": ("specscope_server.cli.token", "server", "make, list and revoke tokens with a scope"),
     "db": ("specscope_server.cli.db", "server", "upgrade, downgrade, inspect or back up the database"),
     "probe": ("specscope_probe.cli", "", "what can be measured inside the SGLang of this environment"),

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
@@ -89,6 +90,32 @@ class ReadingBar:
     def watch(self, stream: BinaryIO) -> _Watched:
         """Let what is read of an open stream move the bar."""
         return _Watched(stream, self.moved)
+
+
+class StepBar:
+    """A bar of steps whose number is known, such as requests of a dump. Use it as a context."""
+
+    def __init__(self, what: str, console: Console | None = None) -> None:
+        shown = console or Console(stderr=True)
+        columns = (
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )  # fmt: skip
+        self._progress = Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal)
+        self._task = self._progress.add_task(what, total=None)
+
+    def __enter__(self) -> StepBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def at(self, done: int, total: int) -> None:
+        """Show that so many steps of so many are done."""
+        self._progress.update(self._task, completed=done, total=total)
 
 
 class _Counted(io.FileIO):

@@ -1,0 +1,203 @@
+"""Build the reference of a dump: look at a few requests, then read rows of many, and say what they are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specscope_collectors.references.checkpointing import Checkpoint, Saved
+from specscope_collectors.references.choosing import choose_files, choose_rows
+from specscope_collectors.references.document import Reference
+from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.final_norm import Floats, squares
+from specscope_collectors.references.manifests import Manifest
+from specscope_collectors.references.projection import SKETCH, projection_of
+from specscope_collectors.references.reading import Dump, Refusals, fingerprint_of, states_of, told_slots
+from specscope_collectors.references.row_classes import HEAD_POSITIONS, sink_limit
+from specscope_collectors.references.shapes import Told
+from specscope_collectors.references.sums import COMPARED_ROWS, Rows, SlotSums, Table, ln_norms_of, units_of
+from specscope_collectors.references.telling import Read, tell
+from specscope_collectors.references.walking import files_of
+
+DEFAULT_BUDGET_ROWS, MAX_BUDGET_ROWS = 65_536, 1_000_000
+DEFAULT_SEED = 20_260_401
+PILOTS = 64
+"""Requests that are looked at first: for the layout, the limits of sinks, and the commonest token ids."""
+COMMON_IDS, MAX_TOKEN_IDS = 64, 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the user wants."""
+
+    root: Path
+    name: str
+    made_ms: int
+    budget_rows: int = DEFAULT_BUDGET_ROWS
+    seed: int = DEFAULT_SEED
+    hidden_size: int | None = None
+    boundaries: tuple[int, ...] = ()
+    manifest: Manifest | None = None
+    draft: Manifest | None = None
+    norm_weight: Floats | None = None
+    token_ids: tuple[int, ...] = ()
+    checkpoint: Path | None = None
+
+
+def dump_of(order: Order) -> Dump:
+    """Return the dump with what is known of it before a file is opened."""
+    manifest = order.manifest
+    size = order.hidden_size or (manifest.hidden_size if manifest else None)
+    if size is None and order.norm_weight is not None:
+        size = len(order.norm_weight)
+    boundaries = order.boundaries or (manifest.boundaries if manifest else ())
+    slots = told_slots(boundaries, manifest.layer_ids if manifest else (), bool(order.boundaries))
+    return Dump(order.root, Told(size, slots))
+
+
+Tell = Callable[[int, int], None]
+"""Is told how many of how many requests are done."""
+
+
+class Building:
+    """One build; `run` may be stopped at any request, and another build of the same order goes on."""
+
+    def __init__(self, order: Order) -> None:
+        """Look at the dump. Raises DumpError, AmbiguousWidthError."""
+        self.order = order
+        self._dump = dump_of(order)
+        self._files = files_of(order.root)
+        self._chosen = choose_files(self._files, order.budget_rows, order.seed)
+        self._writer, self._first, self._opened = self._dump.settle(self._chosen[:PILOTS])
+        width = self._first.hidden_size
+        if order.norm_weight is not None and len(order.norm_weight) != width:
+            raise DumpError(
+                f"the weight of the final norm has {len(order.norm_weight)} values for states of {width}"
+            )
+        self._sketching = projection_of(width, SKETCH)
+        self._places = len(self._first.slots) + (self._first.last is not None)
+        self.limits, self.token_ids = self._look()
+        ids = np.array(self.token_ids, np.int64)
+        self._sums = [SlotSums(width, ids, math.inf if limit is None else limit) for limit in self.limits]
+        self._table, self._refused, self._done = Table(), Refusals(), 0
+        self._has_mask, self._tokens, self._digests = False, 0, [""] * len(self._chosen)
+
+    @property
+    def requests(self) -> int:
+        """How many are to be read."""
+        return len(self._chosen)
+
+    def run(self, tell_progress: Tell = lambda done, total: None) -> Reference:
+        """Read what is still to be read. Raises DumpError when nothing could be read."""
+        checkpoint = Checkpoint(self.order.checkpoint, self._key())
+        saved = checkpoint.load()
+        if saved is not None:
+            self._take_up(saved)
+        try:
+            while self._done < len(self._chosen):
+                tell_progress(self._done, len(self._chosen))
+                self._read(self._done)
+                self._done += 1
+                checkpoint.save_sometimes(self._saved)
+        except KeyboardInterrupt:
+            checkpoint.save(self._saved())
+            raise
+        tell_progress(self._done, len(self._chosen))
+        reference = self._told()
+        checkpoint.remove()
+        return reference
+
+    def _look(self) -> tuple[list[float | None], tuple[int, ...]]:
+        """Return the limits of sinks by slot, and the token ids to keep directions of."""
+        norms: list[list[Floats]] = [[] for _ in range(self._places)]
+        counts: Counter[int] = Counter()
+        for name in self._chosen[:PILOTS]:
+            try:
+                opened, sample = self._dump.open(name)
+            except DumpError:
+                continue
+            rows = choose_rows(len(sample.token_ids), name, self.order.seed)
+            rows = rows[rows >= HEAD_POSITIONS]
+            for place, states in enumerate(states_of(opened, sample, rows)):
+                norms[place].append(ln_norms_of(states))
+            body = sample.token_ids if sample.loss_mask is None else sample.token_ids[sample.loss_mask]
+            counts.update(body.tolist())
+        common = sorted(counts, key=lambda token: (-counts[token], token))[:COMMON_IDS]
+        ids = self.order.token_ids or tuple(token for token in common if 0 <= token < 2**31)
+        return [sink_limit(np.concatenate(each)) for each in norms], tuple(sorted(set(ids)))
+
+    def _read(self, number: int) -> None:
+        name = self._chosen[number]
+        try:
+            opened, sample = self._dump.open(name)
+        except DumpError as error:
+            self._refused.add(name, error)
+            return
+        chosen = choose_rows(len(sample.token_ids), name, self.order.seed)
+        mask = sample.loss_mask
+        rows = Rows(
+            number, chosen, sample.token_ids[chosen],
+            mask[chosen] if mask is not None else np.zeros(len(chosen), np.bool_),
+        )  # fmt: skip
+        self._has_mask |= mask is not None
+        self._tokens += len(sample.token_ids)
+        self._digests[number] = fingerprint_of(opened, sample)
+        columns: dict[str, NDArray[Any]] = {
+            "request": np.full(len(chosen), number, np.int32), "position": chosen, "id": rows.ids,
+            "is_answer": rows.is_answer,
+        }  # fmt: skip
+        is_compared = self._table.rows < COMPARED_ROWS
+        for place, states in enumerate(states_of(opened, sample, chosen)):
+            ln_norms = ln_norms_of(states)
+            units = units_of(states, ln_norms)
+            self._sums[place].add(rows, states, ln_norms, units)
+            columns[f"ln_norm_{place}"] = ln_norms
+            if is_compared:
+                columns[f"sketch_{place}"] = units @ self._sketching
+            if place == len(sample.slots) and self.order.norm_weight is not None:
+                columns["square"] = squares(states, self.order.norm_weight)
+        self._table.add(len(chosen), **columns)
+
+    def _key(self) -> str:
+        order = self.order
+        weight = order.norm_weight.tobytes().hex()[:200] if order.norm_weight is not None else ""
+        parts = (
+            order.budget_rows,
+            order.seed,
+            self._dump.told,
+            self._dump.layout,
+            self.token_ids,
+            self.limits,
+            weight,
+        )
+        return f"{parts}\n" + "\n".join(self._chosen)
+
+    def _saved(self) -> Saved:
+        return Saved(
+            self._done, self._tokens, self._has_mask, self._digests, self._refused, self._table, self._sums
+        )
+
+    def _take_up(self, saved: Saved) -> None:
+        self._done, self._tokens, self._has_mask = saved.done, saved.tokens, saved.has_mask
+        self._digests, self._refused, self._table = saved.digests, saved.refused, saved.table
+        for mine, theirs in zip(self._sums, saved.sums, strict=True):
+            mine.channels, mine.tokens, mine.token_rows = theirs.channels, theirs.tokens, theirs.token_rows
+
+    def _told(self) -> Reference:
+        if not self._table.rows:
+            raise DumpError(f"{self.order.root}: no row could be read: {'; '.join(self._refused.examples)}")
+        return tell(
+            self.order, self._dump, Read(
+                files=self._files, chosen=self._chosen, writer=self._writer, sample=self._first,
+                opened=self._opened, limits=self.limits, token_ids=self.token_ids,
+                table=self._table, sums=self._sums,
+                refused=self._refused, tokens=self._tokens, has_mask=self._has_mask, digests=self._digests,
+            ),
+        )  # fmt: skip

@@ -1,0 +1,135 @@
+"""The file of a reference: one gzip'd JSON document, versioned, of at most 5 MB."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from specscope_collectors.observations import StateProfile
+
+FORMAT, VERSION = "specscope-reference", 1
+SUFFIX = ".reference.json.gz"
+MAX_FILE_BYTES = 5_000_000
+MAX_INFLATED_BYTES = 32_000_000
+MAX_NAME = 200
+MAGIC = b"\x1f\x8b"
+
+
+class DocumentError(ValueError):
+    """What was given is no reference that can be read here; the text says why."""
+
+
+class LastState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The state behind the last layer."""
+
+    boundary: int | None = None
+    norm: str = "unknown"
+    """``pre_norm``, ``post_norm`` or ``unknown``."""
+    rule: str = ""
+    """How that is known, in words."""
+    median_square: float | None = None
+    """Median of mean((h/w)²); None = no weight was given."""
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Profiles of a training dump, and where they come from."""
+
+    format: Literal["specscope-reference"] = "specscope-reference"
+    version: Literal[1] = 1
+    name: str
+    made_ms: int
+    tool: str
+    """Which tool wrote the dump, as far as it can be told."""
+    container: str
+    compression: str
+    model: str = ""
+    dtype: str
+    hidden_size: int
+    boundaries: tuple[int | None, ...]
+    """Of each slot; None = nobody says."""
+    boundary_rule: str
+    boundary_source: str
+    last: LastState | None = None
+    last_told_by: str = ""
+    files: int
+    """Files of the dump."""
+    requests: int
+    """Requests that rows were read of."""
+    tokens: int
+    """Tokens of these requests."""
+    rows: int
+    answer_rows: int | None = None
+    """Rows with loss_mask = 1; None = the files hold no mask."""
+    budget_rows: int
+    seed: int
+    fingerprint: str
+    """Hash of the names of all files, and of the sizes and token ids of those that were read."""
+    sink_limits: tuple[float | None, ...]
+    """ln‖h‖ beyond which a row is a sink, of each slot and of the last state; None = not known."""
+    token_ids: tuple[int, ...]
+    """Ids that directions were kept of: the list for SPECSCOPE_PROBE_TOKEN_IDS."""
+    refused: dict[str, int] = {}
+    """Files left out: why → how many."""
+    notes: tuple[str, ...] = ()
+    profiles: tuple[StateProfile, ...] = ()
+    """Of all rows; ``slot`` None = the last state."""
+    answer_profiles: tuple[StateProfile, ...] = ()
+    """Of rows with loss_mask = 1."""
+
+
+def packed(reference: Reference) -> bytes:
+    """Return the file. Raises DocumentError when it is too large; the same reference gives the same bytes."""
+    target = io.BytesIO()
+    with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6, mtime=0) as file:
+        file.write(msgspec.json.encode(reference))
+    if target.tell() > MAX_FILE_BYTES:
+        raise DocumentError(
+            f"the reference has {target.tell()} bytes, over {MAX_FILE_BYTES}: it has "
+            f"{len(reference.boundaries)} slots "
+            f"of {reference.hidden_size}; give fewer --token-ids"
+        )
+    return target.getvalue()
+
+
+def unpacked(content: bytes) -> Reference:
+    """Return the reference of a file, which may be hostile. Raises DocumentError."""
+    if len(content) > MAX_FILE_BYTES:
+        raise DocumentError(f"it has {len(content)} bytes; a reference has at most {MAX_FILE_BYTES}")
+    if content.startswith(MAGIC):
+        content = _inflated(content)
+    if not content.lstrip()[:1] == b"{":
+        raise DocumentError("it is no reference: make one with specscope reference build")
+    try:
+        return msgspec.json.decode(content, type=Reference)
+    except msgspec.ValidationError as error:
+        raise DocumentError(f"it is no reference of format {FORMAT}, version {VERSION}: {error}") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise DocumentError("it is cut off, or no JSON") from None
+
+
+def _inflated(content: bytes) -> bytes:
+    unzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        found = unzip.decompress(content, MAX_INFLATED_BYTES + 1)
+    except zlib.error:
+        raise DocumentError("its gzip is damaged") from None
+    if len(found) > MAX_INFLATED_BYTES:
+        raise DocumentError(f"it unpacks to over {MAX_INFLATED_BYTES} bytes")
+    if not unzip.eof:
+        raise DocumentError("its gzip is cut off")
+    return found
+
+
+def read_reference(path: Path) -> Reference:
+    """Return the reference of a file. Raises DocumentError, whose text begins with the path, and OSError."""
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    try:
+        return unpacked(content)
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error}") from None

@@ -1,0 +1,68 @@
+"""Types of the elements of tensors, by the names that torch and safetensors give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """How elements lie in a file."""
+
+    name: str
+    raw: str
+    """numpy's type of the bytes; bfloat16 lies as whole numbers of 16 bits."""
+    is_state: bool = False
+    """A hidden state may have it."""
+    is_whole: bool = False
+    """Token ids or a mask may have it."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of one element."""
+        return np.dtype(self.raw).itemsize
+
+
+BFLOAT16 = Dtype("bfloat16", "<u2", is_state=True)
+_ALL = (
+    BFLOAT16,
+    Dtype("float16", "<f2", is_state=True),
+    Dtype("float32", "<f4", is_state=True),
+    Dtype("float64", "<f8", is_state=True),
+    Dtype("int64", "<i8", is_whole=True),
+    Dtype("int32", "<i4", is_whole=True),
+    Dtype("int16", "<i2", is_whole=True),
+    Dtype("int8", "|i1", is_whole=True),
+    Dtype("uint8", "|u1", is_whole=True),
+    Dtype("bool", "|b1", is_whole=True),
+)
+_BY_NAME = {dtype.name: dtype for dtype in _ALL}
+TORCH_STORAGES = {
+    storage: _BY_NAME[name]
+    for storage, name in {
+        "BFloat16Storage": "bfloat16", "HalfStorage": "float16", "FloatStorage": "float32",
+        "DoubleStorage": "float64", "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16",
+        "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool",
+    }.items()
+}  # fmt: skip
+SAFETENSORS = {
+    code: _BY_NAME[name]
+    for code, name in {
+        "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64",
+        "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool",
+    }.items()
+}  # fmt: skip
+
+
+def as_float32(raw: NDArray[Any], dtype: Dtype) -> NDArray[np.float32]:
+    """Return raw elements as float32, in which norms are computed: bfloat16 would err by up to 0.4 %."""
+    if dtype is not BFLOAT16:
+        with np.errstate(over="ignore"):
+            return raw.astype(np.float32)
+    widened = raw.astype(np.uint32)
+    widened <<= np.uint32(16)
+    return widened.view(np.float32)

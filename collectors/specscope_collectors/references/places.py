@@ -1,0 +1,75 @@
+"""Where in the model each state of a dump was taken, as a boundary, with the rule and its source.
+
+Boundary b is the residual stream after b decoder layers. Layer id X means b = X + 1 to tools that record what
+layer X puts out (SpecForge, speculators 0.3 and 0.4, ModelOpt, AngelSlim), and b = X to those that record
+what it takes in (vLLM, and what builds on it). States are recorded in the order of depth, not of the list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.manifests import Manifest
+from specscope_collectors.references.writers import INPUT_OF, OUTPUT_OF, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Boundaries of the slots and of the last state; None = nobody says."""
+
+    slots: tuple[int | None, ...]
+    last: int | None
+    rule: str
+    source: str
+
+
+def places_of(
+    slots: int, has_last: bool, writer: Writer, told: tuple[int, ...], manifest: Manifest | None,
+    draft: Manifest | None,
+) -> Places:  # fmt: skip
+    """Return the places, from the surest source: what the user says, the manifest, the draft.
+
+    Raises DumpError when the user names another number of boundaries than there are states.
+    """
+    if told:
+        if len(told) not in (slots, slots + has_last):
+            last = " and the last state" if has_last else ""
+            raise DumpError(f"--boundaries names {len(told)}, and the dump has {slots} slots{last}")
+        return _made(told, slots, has_last, None, "boundaries as they were told", "--boundaries")
+    if manifest is not None and len(manifest.boundaries) in (slots, slots + has_last):
+        return _made(
+            manifest.boundaries,
+            slots,
+            has_last,
+            manifest.layers,
+            "boundaries as they are written",
+            manifest.source,
+        )
+    for named in (manifest, draft):
+        if named is not None and named.layer_ids:
+            found = _of_ids(named, slots, has_last, writer)
+            if found is not None:
+                return found
+    return Places((None,) * slots, None, "unknown: neither a manifest nor a draft names layers", "")
+
+
+def _of_ids(named: Manifest, slots: int, has_last: bool, writer: Writer) -> Places | None:
+    """Turn layer ids into boundaries; duplicates vanish, and order is that of depth."""
+    ids = tuple(sorted(set(named.layer_ids)))
+    if not writer.layer_ids or len(ids) not in (slots, slots + has_last):
+        return None
+    shift = 1 if writer.layer_ids == OUTPUT_OF else 0
+    meaning = "b = X + 1 (what layer X puts out)" if shift else "b = X (what layer X takes in)"
+    rule = f"{meaning}, as {writer.name} records it, by depth"
+    return _made(tuple(number + shift for number in ids), slots, has_last, named.layers, rule, named.source)
+
+
+def _made(
+    numbers: tuple[int, ...], slots: int, has_last: bool, layers: int | None, rule: str, source: str
+) -> Places:
+    last = numbers[slots] if len(numbers) > slots else layers if has_last else None
+    return Places(numbers[:slots], last, rule, source)
+
+
+__all__ = ["INPUT_OF", "OUTPUT_OF", "Places", "places_of"]

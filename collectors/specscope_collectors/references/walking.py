@@ -1,0 +1,109 @@
+"""The files of a dump: found recursively, in the order of the numbers in their names.
+
+Names of folders are decoration: ``rows_8000-9137`` is as good as ``rows_8000-10000``, gaps are gaps, and a
+dump without folders is one, too. A file is known by its path below the dump.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from specscope_collectors.references.errors import DumpError
+
+SUFFIXES = tuple(
+    f".{kind}{packed}" for kind in ("pt", "ckpt", "pth", "safetensors") for packed in ("", ".gz", ".zst")
+)
+NO_SAMPLES = re.compile(
+    r"vocab_mapping|token_freq|optimizer|scheduler|training_state|rng_state", re.IGNORECASE
+)
+MAX_FILES = 5_000_000
+LISTED = 8
+_NUMBERS = re.compile(r"([0-9]+)")
+
+SortKey = tuple[tuple[int, int, str], ...]
+
+
+def sort_key(text: str) -> SortKey:
+    """Return a key that orders numbers by size: ``data_9`` before ``data_10``."""
+    parts = _NUMBERS.split(text)
+    return tuple(
+        (1, len(part.lstrip("0")), part.lstrip("0")) if place % 2 else (0, 0, part)
+        for place, part in enumerate(parts)
+    )
+
+
+def is_sample_name(name: str) -> bool:
+    """Say whether a file of this name may be a sample of hidden states."""
+    return name.endswith(SUFFIXES) and not NO_SAMPLES.search(name) and not name.startswith(".")
+
+
+def files_of(root: Path) -> list[str]:
+    """Return the files that may be samples, as paths below the root (of one file: its name), in order.
+
+    Raises DumpError when there is no such path, which then says what there is instead.
+    """
+    check_exists(root)
+    if root.is_file():
+        return [root.name]
+    found = sorted(_walk(root, ""), key=sort_key)
+    if not found:
+        raise DumpError(
+            f"{root} holds no file of a dump (*{', *'.join(SUFFIXES[::3])}, also .gz and .zst); it "
+            f"has {listing(root)}"
+        )
+    return found
+
+
+def path_of(root: Path, name: str) -> Path:
+    """Return where a file of `files_of` is."""
+    return root if root.is_file() else root / name
+
+
+def _walk(root: Path, below: str) -> Iterator[str]:
+    """Yield files; links to folders are not followed, folders that cannot be read end the walk in words."""
+    pending, count = [below], 0
+    while pending:
+        folder = pending.pop()
+        try:
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    name = f"{folder}/{entry.name}" if folder else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(name)
+                    elif is_sample_name(entry.name) and entry.is_file():
+                        count += 1
+                        if count > MAX_FILES:
+                            raise DumpError(f"{root} holds over {MAX_FILES} files; name a part of it")
+                        yield name
+        except OSError as error:
+            raise DumpError(f"{root / folder} cannot be read: {error.strerror or error}") from None
+
+
+def check_exists(path: Path) -> None:
+    """Raise DumpError for a path that is not there; it says what is there instead."""
+    try:
+        if path.exists():
+            return
+        parent = path.parent
+        while not parent.is_dir() and parent != parent.parent:
+            parent = parent.parent
+    except OSError as error:
+        raise DumpError(f"{path} cannot be read: {error.strerror or error}") from None
+    raise DumpError(f"{path} is not there; in {parent} there is {listing(parent)}")
+
+
+def listing(folder: Path) -> str:
+    """Return what a folder holds, in words: the first names, and how many more."""
+    try:
+        names = sorted(
+            (f"{entry.name}/" if entry.is_dir() else entry.name for entry in os.scandir(folder)), key=sort_key
+        )
+    except OSError as error:
+        return f"nothing that can be read ({error.strerror or error})"
+    if not names:
+        return "nothing"
+    shown = ", ".join("".join(c if c.isprintable() else "?" for c in name[:80]) for name in names[:LISTED])
+    return f"{shown} and {len(names) - LISTED} more" if len(names) > LISTED else shown

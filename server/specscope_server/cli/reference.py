@@ -1,0 +1,202 @@
+"""`specscope reference`: profiles of a training dump, and a look into its files."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from specscope_collectors.references.building import (
+    DEFAULT_BUDGET_ROWS,
+    DEFAULT_SEED,
+    MAX_BUDGET_ROWS,
+    MAX_TOKEN_IDS,
+    Building,
+    Order,
+)
+from specscope_collectors.references.document import MAGIC, SUFFIX, DocumentError, packed, read_reference
+from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.final_norm import read_norm_weight
+from specscope_collectors.references.inspecting import inspect
+from specscope_collectors.references.manifests import manifest_of, read_manifest
+from specscope_collectors.references.printing import SHOWN_TOKENS, reference_lines, seen_lines
+from specscope_collectors.references.walking import check_exists
+from specscope_server.cli.progress import StepBar
+from specscope_server.kit.clock import system_clock
+
+USAGE_ERROR, FAILURE, STOPPED = 2, 1, 130
+MAX_TOKEN_FILE_BYTES = 1_000_000
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Read a training dump: what its hidden states look like.",
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How things are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Dump = Annotated[Path, typer.Argument(help="Folder of a dump, or one file of it.")]
+Name = Annotated[str | None, typer.Option(help="What to call it; without it, as the folder is called.")]
+Budget = Annotated[
+    int, typer.Option(min=64, max=MAX_BUDGET_ROWS, help="Rows to read: up to 64 of each request.")
+]
+NormWeight = Annotated[
+    Path | None,
+    typer.Option(
+        help="Part of the target's checkpoint with model.norm.weight: tells if the last state is post-norm."
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help=f"Result; without it, NAME{SUFFIX} in this folder.")]
+HiddenSize = Annotated[
+    int | None, typer.Option(min=1, max=1 << 20, help="Hidden size, where the shapes do not tell it.")
+]
+Boundaries = Annotated[
+    str | None,
+    typer.Option(help="Boundaries of the slots, e.g. 2,30,58; with one more, that of the last state."),
+]
+DraftConfig = Annotated[
+    Path | None, typer.Option(help="config.json of the draft, for its eagle_aux_hidden_state_layer_ids.")
+]
+TokenIds = Annotated[
+    Path | None,
+    typer.Option(help="JSON list of token ids to keep directions of; without it, the 64 commonest."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the choice of requests and rows.")]
+File = Annotated[Path, typer.Argument(help="One file of a dump, or a reference.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
+Tokens = Annotated[int, typer.Option(min=1, help="Tokens to print norms of; JSON has all.")]
+
+
+@app.callback()
+def group() -> None:
+    """Read a training dump: what its hidden states look like."""
+
+
+@app.command()
+def build(
+    path: Dump,
+    name: Name = None,
+    budget: Budget = DEFAULT_BUDGET_ROWS,
+    norm_weight: NormWeight = None,
+    out: Out = None,
+    hidden_size: HiddenSize = None,
+    boundaries: Boundaries = None,
+    draft_config: DraftConfig = None,
+    token_ids: TokenIds = None,
+    seed: Seed = DEFAULT_SEED,
+) -> None:
+    """Profile the hidden states of a dump, from a few rows of many requests. Needs no GPU and no torch, and
+    executes nothing of the dump. Stopped, it goes on when it is run again. Exit status: 0 built, 1 not
+    readable, 2 wrong usage, 130 stopped.
+    """
+    check_exists(path)
+    called = name or path.absolute().name.partition(".")[0] or "dump"
+    target = out or Path(f"{re.sub(r'[^A-Za-z0-9._-]+', '-', called)}{SUFFIX}")
+    order = Order(
+        root=path, name=called, made_ms=system_clock(), budget_rows=budget, seed=seed,
+        hidden_size=hidden_size, boundaries=_numbers(boundaries), manifest=manifest_of(path),
+        draft=read_manifest(draft_config) if draft_config else None,
+        norm_weight=read_norm_weight(norm_weight) if norm_weight else None,
+        token_ids=_token_ids(token_ids) if token_ids else (),
+        checkpoint=target.with_name(f"{target.name}.partial"),
+    )  # fmt: skip
+    building = Building(order)
+    with StepBar("requests") as bar:
+        reference = building.run(bar.at)
+    target.write_bytes(packed(reference))
+    for line in reference_lines(reference):
+        typer.echo(line)
+    typer.echo(f"written   {target} ({target.stat().st_size:,} bytes)")
+
+
+@app.command("inspect")
+def inspect_file(
+    file: File,
+    output: OutputFormat = Format.TEXT,
+    tokens: Tokens = SHOWN_TOKENS,
+    hidden_size: HiddenSize = None,
+    norm_weight: NormWeight = None,
+) -> None:
+    """Show what a file of a dump holds: shapes, types, norms token by token, first values; or what a
+    reference says. Exit status: 0 shown, 1 not readable, 2 wrong usage.
+    """
+    check_exists(file)
+    if _is_reference(file):
+        reference = read_reference(file)
+        document, lines = msgspec.json.encode(reference), reference_lines(reference)
+    else:
+        seen = inspect(file, hidden_size, read_norm_weight(norm_weight) if norm_weight else None)
+        document, lines = msgspec.json.encode(seen), seen_lines(seen, tokens)
+    if output is Format.JSON:
+        typer.echo(msgspec.json.format(document, indent=1).decode())
+        return
+    for line in lines:
+        typer.echo(line)
+
+
+@app.command("token-ids")
+def print_token_ids(file: File) -> None:
+    """Print the token ids of a reference, as SPECSCOPE_PROBE_TOKEN_IDS reads them."""
+    check_exists(file)
+    typer.echo(json.dumps(list(read_reference(file).token_ids)))
+
+
+def _is_reference(path: Path) -> bool:
+    if not path.is_file() or not path.name.endswith((SUFFIX, ".json")):
+        return False
+    with path.open("rb") as file:
+        return file.read(2) == MAGIC or path.name.endswith(".json")
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    if not re.fullmatch(r"[0-9]{1,4}(,[0-9]{1,4})*", text.strip()):
+        raise typer.BadParameter(
+            f"{text[:60]!r} is no list of boundaries; write 2,30,58", param_hint="--boundaries"
+        )
+    return tuple(map(int, text.split(",")))
+
+
+def _token_ids(path: Path) -> tuple[int, ...]:
+    with path.open("rb") as file:
+        content = file.read(MAX_TOKEN_FILE_BYTES + 1)
+    try:
+        ids = msgspec.json.decode(content, type=list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]])
+    except msgspec.MsgspecError as error:
+        raise DumpError(f"{path} is no JSON list of token ids: {error}") from None
+    return tuple(dict.fromkeys(ids))[:MAX_TOKEN_IDS]
+
+
+def main(argv: list[str]) -> int:
+    """Run `specscope reference ARGV` and return the exit status."""
+    try:
+        app(argv, prog_name="specscope reference", standalone_mode=True)
+    except (DumpError, DocumentError) as error:
+        typer.echo(f"specscope reference: {error}", err=True)
+        return FAILURE
+    except OSError as error:
+        typer.echo(f"specscope reference: {error.filename}: {error.strerror or error}", err=True)
+        return FAILURE
+    except KeyboardInterrupt:
+        typer.echo("specscope reference: stopped; run the same again to go on", err=True)
+        return STOPPED
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
