@@ -142,8 +142,9 @@ class ServingSampler:
             return
         are_checks, names = requests_of(self._batch, len(lengths[1]))
         rows, owners = choose_prefill(*lengths, are_checks, self._options.rows, number)
-        self._reduce(states, forward_batch, rows, _named(owners, names, number), number, (0,), None)
-        self._counts.samples["prefill"] += 1
+        owners = _named(owners, names, number)
+        is_taken = self._reduce(states, forward_batch, rows, owners, number, (0,), None)
+        self._counts.samples["prefill"] += is_taken
 
     def _after_verify(self, now: int, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         taken, self._verifying = self._verifying, None
@@ -163,20 +164,25 @@ class ServingSampler:
             are_checks, names = requests_of(self._batch, rows // taken.depth)
             chosen, owners = choose_verify(taken.depth, are_checks, self._options.rows, taken.number)
             owners = _named(owners, names, taken.number)
-            self._reduce(taken.states, taken.forward_batch, chosen, owners, taken.number, (1, 2), phases)
-        self._counts.samples["verify"] += 1
+            is_taken = self._reduce(
+                taken.states, taken.forward_batch, chosen, owners, taken.number, (1, 2), phases
+            )
+        self._counts.samples["verify"] += is_taken
 
     def _reduce(
         self, states: Any, forward_batch: Any, rows: NDArray[np.int64], owners: NDArray[np.int64],
         number: int, phases: tuple[int, ...], phase_of: Any,
-    ) -> None:  # fmt: skip
+    ) -> bool:  # fmt: skip
+        """Hand rows on; False: they were dropped, and it was counted why."""
         pipeline = self._pipeline
         assert pipeline is not None
         opened = pipeline.begin(rows, phases, forward_batch.input_ids, forward_batch.positions, phase_of)
-        if opened is not None:
-            shape = (len(rows), pipeline.reducer.slots, pipeline.reducer.hidden_size)
-            pipeline.reducer.add(opened, 0, states.index_select(0, opened.indices).view(shape))
-            pipeline.finish(opened, owners, number if number % CHECK_EVERY == 0 else None)
+        if opened is None:
+            return False
+        shape = (len(rows), pipeline.reducer.slots, pipeline.reducer.hidden_size)
+        pipeline.reducer.add(opened, 0, states.index_select(0, opened.indices).view(shape))
+        pipeline.finish(opened, owners, number if number % CHECK_EVERY == 0 else None)
+        return True
 
 
 def _named(owners: NDArray[np.int64], names: NDArray[np.int64] | None, number: int) -> NDArray[np.int64]:
