@@ -2,6 +2,7 @@
 
 from specscope_server.models.activity import Collector, Event, Request, SourceStatus
 from specscope_server.models.base import Base
+from specscope_server.models.reference import Reference
 from specscope_server.models.series import (
     BucketLayout,
     Distribution,
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "Latest",
     "Launch",
+    "Reference",
     "Request",
     "Sample",
     "SampleHour",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-INGEST_PATHS = ("/api/v1/ingest", "/api/v1/requests", "/api/v1/traces")
+INGEST_PATHS = ("/api/v1/ingest", "/api/v1/requests", "/api/v1/traces", "/api/v1/references")
 INGEST_ASKS = "/api/v1/ingest"
 SESSION_PATHS = frozenset({"/logout"})
 SAFE_METHODS = frozenset({"GET", "HEAD"})

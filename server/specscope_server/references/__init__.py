@@ -1,0 +1,1 @@
+"""References: profiles of training dumps, uploaded as files, kept in versions, listed and shown."""
