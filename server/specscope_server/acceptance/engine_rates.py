@@ -53,6 +53,8 @@ class Decision:
     """The numbers contradict the version's formula (not merely too little to decide)."""
     is_checked: bool = True
     """False: the version alone tells the definition; there were no numbers to compare it with."""
+    draft_tokens: int | None = None
+    """D, where nobody told it and the numbers leave only one."""
 
 
 VLLM_DECISION = Decision(
@@ -168,7 +170,7 @@ def _by_any_depth(accept_length: Floats, rate: Floats, shown: str | None) -> Dec
         low, high = fits[chosen[0]][0], fits[chosen[0]][-1]
         depth = f"D = {low}" if low == high else f"D from {low} to {high}"
         reason = f"accept length and rate of {engine} fit {chosen[0]} only, with {depth}"
-        return Decision(chosen[0], reason)
+        return Decision(chosen[0], reason, draft_tokens=low if low == high else None)
     told = "both definitions" if chosen else "neither definition"
     return Decision(None, f"accept length and rate of {engine} fit {told} with a whole D from 2 to 64")
 

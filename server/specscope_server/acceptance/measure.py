@@ -135,9 +135,9 @@ class Measured:
         shares = []
         for data in self.launches:
             value, n = time_weighted(data.gauge("spec.accept_length"), data.activity[0])
-            draft_tokens = constant_draft_tokens(data)
             if value is None:
                 continue
+            draft_tokens = constant_draft_tokens(data) or inferred_draft_tokens(data)
             share = None if draft_tokens is None else strict_acceptance(value, draft_tokens)
             if share is None:
                 return None
@@ -212,6 +212,11 @@ def decision_for(data: LaunchData) -> Decision:
         constant_draft_tokens(data),
         data.launch.version_source,
     )
+
+
+def inferred_draft_tokens(data: LaunchData) -> int | None:
+    """Return D where nobody told it and the printed pairs of τ and rate leave only one."""
+    return None if data.launch.adaptive else decision_for(data).draft_tokens
 
 
 def last_total(data: LaunchData, metric: str) -> float | None:

@@ -6,7 +6,7 @@ from specscope_server.acceptance.context import Context, contributes
 from specscope_server.acceptance.counts import constant_draft_tokens, counts_drafts
 from specscope_server.acceptance.engine_rates import dilutes_with_prefill
 from specscope_server.acceptance.gather import CYCLES, DERIVING
-from specscope_server.acceptance.measure import Measured, last_same, last_total
+from specscope_server.acceptance.measure import Measured, inferred_draft_tokens, last_same, last_total
 from specscope_server.acceptance.schemas import Evidence, Number, NumberState
 from specscope_server.acceptance.statistics import MIN_CYCLES, MIN_WINDOWS, Ratio
 from specscope_server.kit.versions import LOG_LINES
@@ -87,10 +87,23 @@ def draft_acceptance(context: Context) -> Number:
     definition = "(τ − 1) / (D − 1) of the engine's own window means, over active stretches only"
     value, n = measured.gauge_strict, measured.gauge_length[1]
     state = NumberState.FEW if value is not None and n < MIN_WINDOWS else None
+    notes = () if value is None else (_width_note(context), _dilution_note(context))
     return context.number(
         value, "1", definition, ("spec.accept_length",), state=_worst(context, value, state),
-        n=n or None, n_unit="buckets", note=_dilution_note(context),
+        n=n or None, n_unit="buckets", note="; ".join(filter(None, notes)),
     )  # fmt: skip
+
+
+def _width_note(context: Context) -> str:
+    """Return where D comes from if nobody told it."""
+    measured = context.measured
+    found = {
+        inferred_draft_tokens(data)
+        for data in measured.launches
+        if contributes(data, "spec.accept_length") and constant_draft_tokens(data) is None
+    } - {None}
+    named = " or ".join(str(width) for width in sorted(filter(None, found)))
+    return f"D = {named}, the only one that accept length and printed rate fit" if named else ""
 
 
 def depth_number(context: Context, metric: str) -> Number:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from specscope_server.acceptance.counts import constant_draft_tokens
 from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula
 from specscope_server.acceptance.gather import LaunchData
-from specscope_server.acceptance.measure import decision_for
+from specscope_server.acceptance.measure import decision_for, inferred_draft_tokens
 from specscope_server.acceptance.schemas import RateDefinition
 from specscope_server.acceptance.statistics import Floats
 from specscope_server.acceptance.windows import group_mean
@@ -97,7 +97,8 @@ def described(rates: PrintedRates, window: Window) -> list[RateDefinition]:
 
 def _definition(data: LaunchData) -> tuple[Definition, float]:
     """Return (what this launch printed, 1/D or NaN)."""
-    launch, decision, draft_tokens = data.launch, decision_for(data), constant_draft_tokens(data)
+    launch, decision = data.launch, decision_for(data)
+    draft_tokens = constant_draft_tokens(data) or inferred_draft_tokens(data)
     formula = decision.formula.value if decision.formula else UNDETERMINED
     version = version_text(launch.engine_version, launch.version_source) or "of unknown version"
     has_floor = decision.formula is Formula.WITH_BONUS and draft_tokens

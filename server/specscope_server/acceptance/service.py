@@ -16,7 +16,7 @@ from specscope_server.acceptance.doubts import (
 )
 from specscope_server.acceptance.engine_rates import UNDETERMINED, Formula, strict_equivalent
 from specscope_server.acceptance.gather import LaunchData, gather
-from specscope_server.acceptance.measure import Measured
+from specscope_server.acceptance.measure import Measured, inferred_draft_tokens
 from specscope_server.acceptance.raw_names import who_counts_drafts
 from specscope_server.acceptance.requests import histograms_agree, request_sums
 from specscope_server.acceptance.schemas import (
@@ -156,7 +156,7 @@ def engine_rate(context: Context) -> EngineRate:
             number=number, formula=UNDETERMINED, includes_bonus=None, floor=None, strict_equivalent=None
         )
     value, n = time_weighted(data.gauge("spec.engine_accept_rate"), data.activity[0])
-    draft_tokens = constant_draft_tokens(data)
+    draft_tokens = constant_draft_tokens(data) or inferred_draft_tokens(data)
     formula = decision.formula
     state = NumberState.UNDETERMINED if formula is None else None
     number = context.number(

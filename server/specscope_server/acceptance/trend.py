@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.acceptance.counts import counts_drafts
 from specscope_server.acceptance.gather import CYCLES, LIVE, LaunchData, gather
-from specscope_server.acceptance.measure import REQUESTS_COVER, Measured
+from specscope_server.acceptance.measure import REQUESTS_COVER, Measured, inferred_draft_tokens
 from specscope_server.acceptance.printed_rates import PrintedRates, described, printed_rates
 from specscope_server.acceptance.requests import RequestBucket, request_buckets
 from specscope_server.acceptance.schemas import (
@@ -228,6 +228,8 @@ def _draft_tokens(data: LaunchData) -> Floats:
 def _gauge_strict(data: LaunchData) -> Floats:
     """Return (τ − 1)/(D − 1) of the gauges; NaN where D is not known or the result is no share."""
     draft_tokens = _draft_tokens(data)
+    if np.isnan(draft_tokens).all() and (inferred := inferred_draft_tokens(data)) is not None:
+        draft_tokens = np.full(len(draft_tokens), float(inferred))
     proposed = np.where(draft_tokens > 1, draft_tokens - 1, np.nan)
     strict = (data.gauge("spec.accept_length") - 1) / proposed
     return np.where((strict >= -1e-9) & (strict <= 1 + 1e-9), strict, np.nan)

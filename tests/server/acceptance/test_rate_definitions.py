@@ -68,6 +68,38 @@ def test_a_version_told_from_metric_names_is_a_lower_bound(
 
 
 @pytest.mark.parametrize(
+    ("formula", "rates", "floor"), [(STRICT, [0.4, 0.5, 0.6], None), (WITH_BONUS, [0.55, 0.63, 0.7], 0.25)]
+)
+def test_a_width_that_the_numbers_leave_alone_gives_the_strict_share(
+    web: Web, feed: Feed, formula: str, rates: list[float], floor: float | None
+) -> None:
+    """τ = 2.2, 2.5, 2.8 and D = 4, which a log without the dump of arguments does not say."""
+    feed.launch(
+        engine_version="0.5.3–0.5.22", version_source="log_lines", model=None,
+        speculative={"algorithm": None, "num_steps": None, "num_draft_tokens": None},
+    )  # fmt: skip
+    for at, (length, rate) in enumerate(zip([2.2, 2.5, 2.8], rates, strict=True)):
+        feed.scrapes(8, T0 + at * 8 * SCRAPE_MS, tau=length, rate=rate, running=1)
+    found = summary(web)
+    assert found["engine_reported_rate"]["formula"] == formula
+    assert found["engine_reported_rate"]["floor"] == floor
+    strict = found["draft_acceptance"]
+    assert strict["value"] == pytest.approx((found["accept_length"]["value"] - 1) / 3)
+    assert strict["note"].startswith("D = 4, the only one that accept length and printed rate fit")
+    shares = [point["draft_acceptance"] for point in trend(web, 2)["points"]]
+    assert any(share is not None and 0.4 <= share <= 0.6 for share in shares)
+
+
+def test_without_a_width_the_strict_share_says_why_it_is_missing(web: Web, feed: Feed) -> None:
+    unread(feed, "0.5.2", None)
+    feed.scrapes(11, tau=2.5, running=1)
+    assert "not known whether" in summary(web)["accept_length"]["note"]
+    found = summary(web)["draft_acceptance"]
+    assert found["value"] is None
+    assert found["note"] == "D is not known: neither a gauge nor the launch says it"
+
+
+@pytest.mark.parametrize(
     ("version", "source", "words"),
     [
         ("0.5.2", "server_info", "counts each prefill"),
