@@ -11,6 +11,7 @@ from specscope_collectors.logs import blocks
 from specscope_collectors.observations import Event
 from specscope_collectors.sources.sglang_log import reading
 from specscope_collectors.sources.sglang_log.rate_definition import STRICT, WITH_BONUS
+from specscope_collectors.sources.sglang_log.report import report
 from specscope_collectors.sources.sglang_log.server_args import read_dump
 
 REPR = (
@@ -205,3 +206,10 @@ def test_an_error_before_any_launch_is_kept_for_the_server() -> None:
     found = read(at(1, "Scheduler hit an exception: out of luck"))
     assert [record.kind for record in found.observations if isinstance(record, Event)] == ["log_error"]
     assert found.launches == []
+
+
+def test_all_launches_are_counted_however_many() -> None:
+    dump = "[2026-11-29 20:{:02}:{:02}] server_args=ServerArgs(model_path='m', port={})\n"
+    found = read("".join(dump.format(at // 60, at % 60, at) for at in range(1_200)))
+    assert len(found.launches) == 1_200
+    assert "          and 1180 more launches" in list(report(found.summary))

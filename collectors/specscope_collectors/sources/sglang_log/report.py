@@ -40,7 +40,7 @@ def report(summary: Summary) -> Iterator[str]:
     for number, launch in enumerate(summary.launches[:MAX_LISTED], start=1):
         yield from _launch(number, launch)
     if len(summary.launches) > MAX_LISTED:
-        yield f"          and {len(summary.launches) - MAX_LISTED} more launches"
+        yield f"          and {len(summary.launches) + summary.further_launches - MAX_LISTED} more launches"
 
 
 def iso(time_ms: int) -> str:

@@ -42,6 +42,8 @@ class Accounts:
         )
         if len(self.summary.launches) < MAX_LAUNCHES:
             self.summary.launches.append(self.current)
+        else:
+            self.summary.further_launches += 1
         self.pairs[launch.key] = RatePairs()
         self.told[launch.key] = None if speculative.adaptive else speculative.num_draft_tokens
         self.summary.saw(launch.time_ms)

@@ -94,6 +94,8 @@ class Summary:
     forms: Counter[str] = field(default_factory=Counter)
     """Which versions write decode lines like these → lines."""
     launches: list[LaunchSummary] = field(default_factory=list)
+    further_launches: int = 0
+    """Launches that are counted only."""
     levels: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
