@@ -113,7 +113,9 @@ def _print(found: list[CaptureFiles], told: Told, bar: ReadingBar, output: Forma
         else:
             documents.append(as_document(outcome))
     if output is Format.JSON:
-        sys.stdout.buffer.write(orjson.dumps(documents, option=orjson.OPT_INDENT_2) + b"\n")
+        sys.stdout.buffer.write(
+            orjson.dumps(documents, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS) + b"\n"
+        )
         sys.stdout.buffer.flush()
     return failed
 

@@ -109,6 +109,7 @@ def capture(
             f"started   the engine writes into {where}; import it with specscope import trace", err=True
         )
         return
+    typer.echo(f"recording steps are counted while requests run; files are awaited in {folder}", err=True)
     paths = wait(folder, before, Waiting(timeout))
     found = captures(paths)
     with ReadingBar(paths) as bar:
