@@ -105,9 +105,7 @@ class Calibrator:
 
     def _enter(self, now: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._batch = args[0] if args else next(iter(kwargs.values()))
-        if not self._is_capturing():
-            with self._torch.inference_mode():
-                self._pipeline.poll(now)
+        self._pipeline.poll(now)
 
     def _forget(self) -> None:
         if self._open is not None:

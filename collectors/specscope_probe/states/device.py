@@ -43,7 +43,7 @@ class Reducer:
 
     def __init__(
         self, torch: Any, device: Any, hidden_size: int, slots: int, phases: int, rows: int,
-        projection: NDArray[np.float32],
+        projection: Any,
     ) -> None:  # fmt: skip
         self.torch = torch
         self.is_device = torch.device(device).type == "cuda"
@@ -53,7 +53,7 @@ class Reducer:
         self._device = device
         self._phases = phases
         self._free = [Buffer(torch, rows, slots, is_device=self.is_device) for _ in range(BUFFERS)]
-        self._projection = torch.from_numpy(projection).to(device)
+        self._projection = torch.as_tensor(projection).to(device)
         self._channels = torch.zeros((phases, slots, 3, hidden_size), device=device)
         self._tokens = torch.zeros((phases, slots, 1, SIZE), device=device)
         self._ids: Any = None

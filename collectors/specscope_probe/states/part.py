@@ -45,7 +45,8 @@ class StateProfiling:
         self._server_args = getattr(scheduler, "server_args", None)
         self._device = str(getattr(self._runner, "device", "cpu"))
         self._finisher: Finisher | None = None
-        self._projection = matrix(hidden_size_of(self._runner))
+        # Here and not at the first sample: this copy waits for the device.
+        self._projection = self._torch.from_numpy(matrix(hidden_size_of(self._runner))).to(self._device)
         self._listener: ServingSampler | Calibrator | None = None
 
     def listen(self, seams: dict[str, Seam]) -> None:
@@ -118,7 +119,7 @@ class StateProfiling:
         )  # fmt: skip
         threading.Thread(target=finisher.run, name="specscope-states", daemon=True).start()
         self._finisher = finisher
-        return Pipeline(reducer, finisher, self._options, self.counts)
+        return Pipeline(reducer, finisher, self._options, self.counts, self._is_capturing)
 
     def _identity(self) -> Identity:
         seed = getattr(self._server_args, "random_seed", None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,14 @@ class Pipeline:
     """From sampled rows to the finishing thread."""
 
     def __init__(
-        self, reducer: Reducer, finisher: Finisher, options: StateOptions, counts: StateCounts
-    ) -> None:
+        self, reducer: Reducer, finisher: Finisher, options: StateOptions, counts: StateCounts,
+        is_capturing: Callable[[], bool],
+    ) -> None:  # fmt: skip
         self.reducer = reducer
         self._finisher = finisher
         self._options = options
         self._counts = counts
+        self._is_capturing = is_capturing
         self._waiting: deque[Taken | Sums] = deque()
         self._ids_in_force: tuple[int, ...] = ()
         self._has_rows = False
@@ -70,6 +73,9 @@ class Pipeline:
 
     def poll(self, now_ns: int) -> None:
         """Hand on what the device is done with, and end the window when its time is over."""
+        is_over = now_ns >= self._window_ends_ns and (self._has_rows or not self._window_ends_ns)
+        if not (self._waiting or is_over) or self._is_capturing():
+            return
         while self._waiting and is_done(_event(self._waiting[0])):
             entry = self._waiting.popleft()
             if isinstance(entry, Taken):
@@ -77,10 +83,11 @@ class Pipeline:
             self._finisher.entries.put(entry)
         if not self._window_ends_ns:
             self._window_ends_ns = now_ns + int(self._options.first_window_seconds * NS_PER_SECOND)
-        elif self._has_rows and now_ns >= self._window_ends_ns:
+        elif is_over:
             self._has_rows = False
             self._window_ends_ns = now_ns + int(self._options.window_seconds * NS_PER_SECOND)
-            self._waiting.append(self.reducer.take_sums())
+            with self.reducer.torch.inference_mode():
+                self._waiting.append(self.reducer.take_sums())
 
 
 def _event(entry: Taken | Sums) -> Any:

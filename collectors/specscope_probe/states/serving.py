@@ -82,9 +82,8 @@ class ServingSampler:
 
     def _enter(self, now: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._batch = args[0] if args else next(iter(kwargs.values()))
-        if self._pipeline is not None and not self._is_capturing():
-            with self._torch.inference_mode():
-                self._pipeline.poll(now)
+        if self._pipeline is not None:
+            self._pipeline.poll(now)
 
     def _forget(self) -> None:
         """Hold on to nothing of the engine's between cycles."""

@@ -51,6 +51,7 @@ def calibrated(installed_rig: Rig, probe_site: Path) -> dict[str, Any]:
 def test_sums_equal_float64_and_accepts_are_told_apart(installed_rig: Rig, probe_site: Path) -> None:
     found = seen(installed_rig, probe_site, "torch_driver.py")
     assert max(found["off"].values()) < 1e-5, found["off"]
+    assert found["blind"] == "done"
     assert found["accepts"] == {
         "chain": [1, 2, 2, 2, 1, 1, 1, 2, 1, 1, 1, 1],
         "tree": [1, 2, 1, 2, 1, 2, 2, 2, 1, 1, 2, 1],

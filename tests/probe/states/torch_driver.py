@@ -117,5 +117,33 @@ def accepts() -> dict[str, list[int]]:
     }
 
 
+def values_are_not_looked_at() -> str:
+    """Reduce tensors that have shapes and no values, which whoever waits for a value cannot do."""
+    states, ids, positions, phases = (each.to("meta") for each in inputs())
+    with torch.inference_mode():
+        reducer = Reducer(torch, "meta", H, SLOTS, 3, ROWS, matrix(H))
+        reducer.set_token_ids(IDS)
+        chosen = np.arange(1, ROWS, dtype=np.int64)
+        opened = reducer.begin(chosen, LIMITS, (1, 2), ids, positions, phases)
+        reducer.add(opened, 0, states.index_select(0, opened.indices).view(len(chosen), SLOTS, H))
+        results = {
+            "accept_lens": SimpleNamespace(accept_lens=torch.ones(3, dtype=torch.int32, device="meta")),
+            "accept_index": SimpleNamespace(accept_index=torch.ones(3, 4, dtype=torch.int32, device="meta")),
+        }
+        for name, result in results.items():
+            accepted_phases(torch, result, 12, 4, is_tree=name == "accept_index")
+        first = (None, SimpleNamespace(accepted_indices=torch.ones(5, dtype=torch.int64, device="meta")))
+        accepted_phases(torch, first, 12, 4, is_tree=False)
+    try:
+        states.sum().item()
+    except RuntimeError:
+        return "done"
+    return "a value could be looked at"
+
+
 if __name__ == "__main__":
-    sys.stdout.write("SEEN " + json.dumps({"off": reductions(), "accepts": accepts()}) + "\n")
+    sys.stdout.write(
+        "SEEN "
+        + json.dumps({"off": reductions(), "accepts": accepts(), "blind": values_are_not_looked_at()})
+        + "\n"
+    )
