@@ -21,6 +21,8 @@ from specscope_collectors.observations import Batch, Resume
 from specscope_collectors.plan import CollectPlan, Watching
 from specscope_collectors.roster import merge
 
+MAX_SHOWN = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -107,11 +109,19 @@ def _context(plan: CollectPlan, pool: ThreadPoolExecutor) -> JobContext:
     )
 
 
+def _plain(text: str) -> str:
+    """Return a label as a terminal may show it: short, and without what moves the cursor."""
+    shown = text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
+    return shown if shown.isprintable() else ascii(shown)[1:-1]
+
+
 def preview_lines(seen: Preview) -> Iterator[str]:
     """Return what would be collected, in words, line by line."""
     yield servers(len(seen.targets))
     for watching in sorted(seen.targets, key=lambda one: one.target.name):
-        labels = "".join(f" {name}={value}" for name, value in sorted(watching.labels.items()))
+        labels = "".join(
+            f" {_plain(name)}={_plain(value)}" for name, value in sorted(watching.labels.items())
+        )
         key = ", with a key" if watching.options.api_key else ""
         every = f"every {watching.options.scrape_interval_seconds:g} s"
         yield f"  {watching.target.name}  {watching.target.base_url}  ({every}{key}){labels}"

@@ -107,7 +107,7 @@ def _receipt(response: httpx.Response, sent: int) -> Answer:
     """A proxy's log-in page is 200 too: only a receipt for what was sent counts."""
     try:
         receipt = msgspec.json.decode(response.content, type=Receipt)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Answer(Verdict.WRONG, "the answer is no receipt; is --server the address of a Specscope?")
     if not receipt.applied + receipt.repeated == len(receipt.batches) == sent:
         told = f"{len(receipt.batches)} batches were acknowledged, {sent} were sent"
@@ -118,7 +118,7 @@ def _receipt(response: httpx.Response, sent: int) -> Answer:
 def _problem(response: httpx.Response) -> _Problem:
     try:
         return msgspec.json.decode(response.content, type=_Problem)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _Problem()
 
 
