@@ -77,6 +77,18 @@ def test_launches_outside_the_counts_are_named_and_not_compared(web: Web, feed: 
     assert "Left out" not in summary(web, launch="newest")["evidence_note"]
 
 
+def test_gauges_and_counters_are_compared_launch_by_launch(web: Web, feed: Feed) -> None:
+    feed.launch("a1")
+    feed.scrapes(20, tau=1.2, rate=0.07, running=4, calls=1_000, tokens=1_202, finished=2)
+    feed.launch("b2", T0 + 300_000)
+    feed.scrapes(50, start_ms=T0 + 300_000, tau=2.8, rate=0.6, running=4, calls=100, tokens=282, finished=2)
+    agreement = check(summary(web), "gauges agree with counters")
+    assert agreement["passed"] is True
+    assert "in the launch of 2 where they differ most" in agreement["message"]
+    feed.scrapes(20, start_ms=T0 + 560_000, tau=1.5, rate=0.2, running=4, calls=900, tokens=2_522, finished=2)
+    assert check(summary(web), "gauges agree with counters")["passed"] is False
+
+
 def test_a_counted_launch_without_gauges_is_not_compared_either(web: Web, feed: Feed) -> None:
     feed.launch("a1")
     feed.scrapes(50, running=4, calls=100, tokens=102, finished=2)
