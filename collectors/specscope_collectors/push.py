@@ -121,7 +121,10 @@ class Pusher:
 
     def step(self) -> float:
         """Do one request if there is something to send; return in how many seconds to go on."""
+        before = self._status.state
         try:
+            if before == "denied":  # it may have been exchanged while we waited
+                self._read_token_again()
             self._sink.tell()
             self._spool.synchronise()
             group = self._next_group()
@@ -133,7 +136,7 @@ class Pusher:
         except Exception as error:  # a bug must not end the sending for good
             log.error("push failed", exc_info=error)
             wait = self._failed(Answer(Verdict.AGAIN, repr(error)[:300]))
-        if self._monotonic() >= self._status_at:
+        if self._monotonic() >= self._status_at or self._status.state != before:
             self._status_at = self._monotonic() + STATUS_SECONDS
             write_status(self._spool.folder, self.status())
         return wait
@@ -226,8 +229,6 @@ class Pusher:
                 return self._bad(answer, group)
             case Verdict.FAILED:
                 return self._server_failed(answer, group)
-            case Verdict.DENIED:
-                self._read_token_again()
         return self._failed(answer)
 
     def _done(self, receipt: Receipt, group: Sequence[Waiting]) -> float:

@@ -12,6 +12,7 @@ from tests.collectors.spool.spools import COLLECTOR
 from specscope_collectors.config import OptionsError
 from specscope_collectors.observations import HealthState
 from specscope_collectors.push_options import PushOptions
+from specscope_collectors.push_status import read_status
 
 
 def test_pushing_reports_itself(make: Callable[..., Bench]) -> None:
@@ -87,7 +88,25 @@ def test_a_token_is_sent_and_read_again_when_it_is_refused(
     bench.pusher.step()
     bench.drain()
     sent = [request.headers["authorization"] for request in bench.far.requests if request.method == "POST"]
-    assert sent == ["Bearer old", "Bearer old", "Bearer new"]
+    assert sent == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+def test_a_token_that_is_exchanged_while_waiting_is_used_at_once(
+    make: Callable[..., Bench], tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+    bench = make(token_file=file, health_seconds=10**9)
+    bench.fill(1)
+    bench.pusher.step()
+    bench.fill(2)
+    bench.far.answers = [says(401)]
+    bench.pusher.step()
+    assert read_status(bench.spool.folder).state == "denied", "the file says so at once"
+    file.write_text("new")
+    bench.pusher.step()
+    assert bench.far.requests[-1].headers["authorization"] == "Bearer new"
+    assert bench.far.stored() == [1, 2]
 
 
 @pytest.mark.parametrize(
