@@ -150,6 +150,35 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
                 "The accept length at which speculation is as fast as plain decoding.",
                 "τ* = T_c / T_ar; speed-up = τ / τ*",
             ),
+            Term(
+                "level-of-evidence",
+                "level of evidence",
+                "What measured a time: (c) the probe inside the engine, (b) SGLang's device timer, (a) rates "
+                "alone. One answer uses one level; where two disagree, a check says so with both numbers.",
+                "(a): T_c = running × τ / throughput",
+            ),
+            Term(
+                "unattributed",
+                "unattributed",
+                "Time that no source explains. It is drawn as a grey hatch and never spread over the rest.",
+            ),
+            Term(
+                "warm-up",
+                "warm-up",
+                "The first cycles of each batch size and D, which hold compilation. Kept out of every mean.",
+            ),
+            Term(
+                "active-time",
+                "active time per cycle",
+                "Wall time in which the engine was at work, per cycle: T_c, and the prefills in between.",
+                "tokens/s = requests per cycle × τ / active time per cycle",
+            ),
+            Term(
+                "straggler",
+                "straggler",
+                "The rank that the others of its group wait for: collectives end on all at once, so who "
+                "comes last waits least, and its verify is the shortest.",
+            ),
         ),
     ),
     (

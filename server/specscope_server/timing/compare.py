@@ -21,7 +21,7 @@ from specscope_server.store.lookup import (
     server_by_name,
 )
 from specscope_server.timing.facts import Facts, facts_of
-from specscope_server.timing.measure import LEVELS, Timed, measure
+from specscope_server.timing.measure import LEVELS, Timed, is_plain, measure
 from specscope_server.timing.phases import TITLES, Phase
 from specscope_server.timing.same_batch import same_batch
 from specscope_server.timing.schemas import (
@@ -35,6 +35,8 @@ from specscope_server.timing.statistics import MIN_CYCLES, relative_change
 from specscope_server.timing.words import timed_launch
 
 CYCLE = "cycle"
+MAX_BACK = 10
+"""Launches that are passed over to find one of the same kind."""
 BETWEEN = "/"
 LOOK_BACK_MS = 24 * 3_600_000
 METHOD = "block bootstrap over scrapes of each side, joined on the scale of logarithms"
@@ -81,10 +83,16 @@ def _newest(session: Session, state: AppState, server_id: int, span: TimeRange) 
 
 
 def _before(session: Session, state: AppState, after: Side | None, span: TimeRange) -> Side | None:
+    """Measure the launch before that speculates alike; without one, the launch before."""
     if after is None or after.launch is None:
         return None
-    found = previous_launch(session, after.launch)
-    return _of_launch(session, state, found, span) if found else None
+    nearest = found = previous_launch(session, after.launch)
+    for _ in range(MAX_BACK):
+        if found is None or is_plain(found) == is_plain(after.launch):
+            break
+        found = previous_launch(session, found)
+    chosen = found or nearest
+    return _of_launch(session, state, chosen, span) if chosen else None
 
 
 def _side(session: Session, state: AppState, server_id: int, span: TimeRange, text: str) -> Side:

@@ -71,9 +71,13 @@ def evidence_note(timed: Timed) -> str:
     level = timed.level
     track = timed.track(level)
     notes = [NOTES[level], *(f"{note[0].upper()}{note[1:]}." for note in (track.notes if track else ()))]
-    left_out = sum(bool(one.tracks) for one in timed.launches) - len(timed.of_level(level))
-    if left_out > 0:
-        notes.append(f"{left_out} of {len(timed.launches)} launches lack it and are left out.")
+    having, alike = len(timed.of_level(level)), len(timed.alike(level))
+    lacking = sum(bool(one.tracks) for one in timed.launches) - having
+    if lacking > 0:
+        notes.append(f"{lacking} of {len(timed.launches)} launches lack it and are left out.")
+    if having > alike:
+        kind = "speculate" if track and track.is_plain else "do not speculate"
+        notes.append(f"{having - alike} launches that {kind} are left out of means over cycles.")
     return " ".join(notes)
 
 

@@ -59,7 +59,7 @@ class Facts:
 def facts_of(timed: Timed, level: Level | None = None) -> Facts | None:
     """Return the facts of a level, by default of the best one; None without cycles."""
     level = level or timed.level
-    launches = timed.of_level(level)
+    launches = timed.alike(level)
     if not launches:
         return None
     track = timed.track(level)

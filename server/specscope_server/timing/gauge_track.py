@@ -13,7 +13,7 @@ from specscope_server.timing.tracks import Track
 
 RATES = ("throughput.generated", "requests.running", "spec.accept_length")
 WITH_PREFILL = (
-    "the engine's throughput is over wall time, so prefills that came between cycles are in T_c; and its gauge "
+    "the engine's throughput is over wall time, so prefills between cycles are in T_c; and its gauge "
     "of running requests is also written at prefills, before the new ones join, so under a changing load T_c "
     "reads too short"
 )

@@ -70,10 +70,17 @@ class Timed:
         """Return the launches that have a believable track of this level."""
         return [one for one in self.launches if level in one.tracks and one.tracks[level].is_used]
 
-    def track(self, level: Level) -> Track | None:
-        """Return the tracks of a level, launches added up."""
-        found = [one.tracks[level] for one in self.of_level(level)]
-        return added(found) if found else None
+    def alike(self, level: Level) -> list[LaunchTracks]:
+        """Return those of them that speculate like the newest one, or do not: a mean over both kinds of
+        cycles would be of neither.
+        """
+        found = self.of_level(level)
+        return [one for one in found if one.tracks[level].is_plain == found[-1].tracks[level].is_plain]
+
+    def track(self, level: Level, *, every_kind: bool = False) -> Track | None:
+        """Return the tracks of a level, launches added up; ``every_kind``: also those not alike."""
+        chosen = self.of_level(level) if every_kind else self.alike(level)
+        return added([one.tracks[level] for one in chosen]) if chosen else None
 
 
 def best_level(one: LaunchTracks) -> Level:

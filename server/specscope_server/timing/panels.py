@@ -25,9 +25,14 @@ def asked(query: PanelQuery) -> Question:
     return Question(query.server, query.launch, query.range, query.rank)
 
 
+def asked_newest(query: PanelQuery) -> Question:
+    """Return the same of the newest launch while none is chosen: a mean over launches hides what changed."""
+    return Question(query.server, query.launch or "newest", query.range, query.rank)
+
+
 def _of_summary(words: Words, draw: Callable[[TimingSummary, Theme], Figure]) -> Panel:
     def drawn(session: Session, query: PanelQuery, theme: Theme) -> Figure:
-        return draw(summary(session, query.state, asked(query)), theme)
+        return draw(summary(session, query.state, asked_newest(query)), theme)
 
     return Panel(words, drawn)
 
@@ -40,7 +45,7 @@ def _of_trend(words: Words, draw: Callable[[TimingTrend, Theme], Figure]) -> Pan
 
 
 def _surface(session: Session, query: PanelQuery, theme: Theme) -> Figure:
-    return cell_figures.surface_figure(surface(session, query.state, asked(query), None), theme)
+    return cell_figures.surface_figure(surface(session, query.state, asked_newest(query), None), theme)
 
 
 def _ranks(session: Session, query: PanelQuery, theme: Theme) -> Figure:

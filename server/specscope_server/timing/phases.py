@@ -32,16 +32,16 @@ class Phase(StrEnum):
 
 TITLES: Mapping[Phase, str] = {
     Phase.DRAFT: "draft",
-    Phase.VERIFY_PREPARE: "verify preparation",
+    Phase.VERIFY_PREPARE: "prepare",
     Phase.VERIFY: "verify",
     Phase.SAMPLING: "sampling",
     Phase.DRAFT_EXTEND: "draft-extend",
-    Phase.ROUND: "draft + verify + draft-extend",
+    Phase.ROUND: "whole round",
     Phase.DECODE: "plain decode",
     Phase.HOST: "host",
     Phase.UNATTRIBUTED: "unattributed",
     Phase.PREFILL: "prefill",
-    Phase.PREFILL_OR_EXTEND: "prefill or draft-extend",
+    Phase.PREFILL_OR_EXTEND: "prefill/extend",
     Phase.WARM_UP: "warm-up",
     Phase.IDLE: "idle",
 }
@@ -49,16 +49,16 @@ TITLES: Mapping[Phase, str] = {
 
 MEANINGS: Mapping[Phase, str] = {
     Phase.DRAFT: "the draft model's steps",
-    Phase.VERIFY_PREPARE: "from entering verification to the target's forward",
+    Phase.VERIFY_PREPARE: "preparing verify: from entering it to the target's forward",
     Phase.VERIFY: "the target's forward over D tokens per request",
     Phase.SAMPLING: "from the end of that forward to the end of verification: choosing tokens, grammar, KV",
     Phase.DRAFT_EXTEND: "the draft model over the accepted tokens",
-    Phase.ROUND: "one timer around the whole round; this engine version does not split it",
+    Phase.ROUND: "draft, verify and draft-extend under one timer: this engine version does not split them",
     Phase.DECODE: "the target's step of one token per request, without speculation",
     Phase.HOST: "between two cycles, or scheduler work while the device runs nothing",
     Phase.UNATTRIBUTED: "no source says what it was",
     Phase.PREFILL: "prompts, of the target and of the draft",
-    Phase.PREFILL_OR_EXTEND: "eager drafts: the engine's timer gives both the same category",
+    Phase.PREFILL_OR_EXTEND: "prefill and, with eager drafts, draft-extend: one category of its timer",
     Phase.WARM_UP: "the first cycles of each shape, with compilation; kept out of every mean",
     Phase.IDLE: "nothing to do",
 }

@@ -90,7 +90,7 @@ def _summary(timed: Timed, facts: Facts | None, plain: Plain, asked: Question) -
         {
             "server": asked.server,
             "launch": timed_launch(newest) if newest else None,
-            "launches": len(timed.of_level(timed.level)),
+            "launches": len(timed.alike(timed.level)),
             "from": to_iso(window.from_ms),
             "to": to_iso(window.to_ms),
             "is_demo": any(one.launch.is_demo for one in timed.launches),

@@ -39,12 +39,13 @@ def total(values: Floats) -> float:
 def per_cycle_ms(seconds: Floats, cycles: Floats) -> Ratio:
     """Return milliseconds per cycle with the interval of a block bootstrap over scrapes.
 
-    Numerator and denominator are summed first, so long and short stretches count by their cycles.
+    Numerator and denominator are summed first, so long and short stretches count by their cycles. Where
+    cycles were counted and the phase was not, it took no time: its counter appears with its first growth.
     """
-    counted = float(np.nansum(cycles[~np.isnan(seconds)]))
-    if not counted > 0:
+    counted = total(cycles)
+    if not counted > 0 or np.isnan(seconds).all():
         return Ratio(None)
-    found = bootstrapped_ratio(np.where(np.isnan(cycles), np.nan, seconds), cycles)
+    found = bootstrapped_ratio(np.where(np.isnan(cycles), np.nan, np.nan_to_num(seconds)), cycles)
     low, high = (None if bound is None else 1_000 * bound for bound in (found.low, found.high))
     return Ratio(1_000 * total(seconds) / counted, low, high, found.method)
 

@@ -46,7 +46,7 @@ def trend(session: Session, state: AppState, asked: Question) -> TimingTrend:
     timed = measure(
         session, state, row.id, launches, window.from_ms, window.to_ms, asked.span.now_ms, asked.rank, fine
     )
-    track = timed.track(timed.level)
+    track = timed.track(timed.level, every_kind=True)
     phases = _told(track) if track else []
     return TimingTrend.model_validate(
         {

@@ -65,6 +65,11 @@ def _headline(facts: Facts, sensitivity: Sequence[Sensitivity]) -> str:
     }
     largest = max(shares, key=lambda phase: shares[phase])
     share = shares[largest] / total(facts.track.cycle_seconds)
+    if largest is Phase.ROUND:
+        return (
+            f"A cycle takes {cycle:.1f} ms, {100 * share:.0f} % of it on the device; this engine version "
+            "does not say what for"
+        )
     title = TITLES[largest]
     head = f"{title[0].upper()}{title[1:]} takes {100 * share:.0f} % of the {what}"
     gain = next((row for row in sensitivity if row.name == largest), None)
