@@ -21,12 +21,16 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-Labels: TypeAlias = dict[str, str]
-"""Label set of one series, e.g. ``{"tp_rank": "0", "dp_rank": "1", "model_name": "…"}``. Untrusted text."""
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
-    """Base of everything that travels."""
+from specscope_collectors.records import Labels as Labels
+from specscope_collectors.records import Record as Record
+from specscope_collectors.state_records import LnNorms as LnNorms
+from specscope_collectors.state_records import StateProfile as StateProfile
+from specscope_collectors.trace_records import TraceCollectives as TraceCollectives
+from specscope_collectors.trace_records import TraceFile as TraceFile
+from specscope_collectors.trace_records import TraceKernel as TraceKernel
+from specscope_collectors.trace_records import TracePhase as TracePhase
+from specscope_collectors.trace_records import TraceRank as TraceRank
+from specscope_collectors.trace_records import TraceSummary as TraceSummary
 
 
 class Increment(Record, frozen=True, kw_only=True, tag="increment", gc=False):
@@ -201,172 +205,6 @@ class RequestRecord(Record, frozen=True, kw_only=True, tag="request"):
     accepted_histogram: tuple[int, ...] | None = None
     e2e_seconds: float | None = None
     labels: Labels = {}
-
-
-class LnNorms(msgspec.Struct, frozen=True, kw_only=True):
-    """Sketch of ln‖h‖ (nats) over rows: moments, and counts in bins of equal width. Sketches add up.
-
-    Bin i holds rows with ``i·bin_width <= ln‖h‖ < (i + 1)·bin_width``, so that a quantile of the norm is known
-    to a relative error of bin_width (as a DDSketch of the norm). Rows of norm 0 or not finite are not in it.
-    """
-
-    sum: float
-    sum_of_squares: float
-    minimum: float
-    maximum: float
-    bins: dict[int, int]
-    """Bin index → rows. Σ over bins = rows of the sketch."""
-    bin_width: float = 0.02
-
-
-class StateProfile(Record, frozen=True, kw_only=True, tag="state_profile"):
-    """Hidden states of one place, phase and class of rows over ``(time_ms - span_ms, time_ms]``, as sums.
-
-    Two profiles of the same place add up field by field. Arrays are little-endian float32. u = h / ‖h‖, in
-    float32. No token text and no whole state travels.
-    """
-
-    time_ms: int
-    span_ms: int
-    labels: Labels
-    """Rank labels."""
-    phase: str
-    """``prefill``, ``verify_accepted``, ``verify_rejected``, or ``calibration``."""
-    row_class: str
-    """``head`` (the first four positions), ``sink`` (massive norm), ``other``; never pooled."""
-    slot: int | None = None
-    """Place in the concatenated auxiliary state, from 0."""
-    boundary: int | None = None
-    """Residual stream after this many decoder layers; None = the engine did not say."""
-    hidden_size: int
-    rows: int
-    requests: int
-    """Requests that the rows are of, at most (one that spans two windows counts in both)."""
-    ln_norms: LnNorms
-    token_ids: tuple[int, ...] = ()
-    """The commonest token ids."""
-    token_rows: tuple[int, ...] = ()
-    token_directions: bytes = b""
-    """Σu of the rows of each token id, projected: shape (len(token_ids), projection_size)."""
-    projection: str = ""
-    """Name of the projection, e.g. ``gauss-256-20260401``: only equal names compare. Empty = none needed."""
-    direction_sum: bytes = b""
-    """Σu per channel, shape (hidden_size,)."""
-    direction_sum_of_squares: bytes = b""
-    """Σu² per channel."""
-    sum_of_squares: bytes = b""
-    """Σh² per channel."""
-    invariants: dict[str, int] = {}
-    """Counts of what cannot be in healthy states, and of what was looked at: ``nonfinite_rows``,
-    ``zero_rows``, ``duplicate_rows``, ``equal_id_pairs``, ``equal_id_pairs_identical``."""
-
-
-class TracePhase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One phase of one rank in a profiler capture, occurrence by occurrence.
-
-    Arrays are little-endian float32, milliseconds, one value for each kept occurrence, in their order.
-    ``class_ms`` and ``gap_ms`` add up to ``wall_ms``: where kernels overlap, an instant belongs to the one
-    that computes, so that what stands under a collective is the part of it that nothing hides.
-    """
-
-    phase: str
-    """``draft``, ``verify``, ``sampling``, ``draft_extend``, ``prefill`` …; ``cycle`` is a whole cycle, and
-    ``unattributed`` what of it no phase covers."""
-    count: int
-    """Occurrences seen; more than are kept when there are very many."""
-    wall_ms: bytes
-    """From the first kernel's beginning to the last one's end; without GPU activity, the CPU's range."""
-    cpu_ms: bytes = b""
-    """Length of the CPU's range: with overlap scheduling this is launch time only."""
-    class_ms: dict[str, bytes] = {}
-    busy_ms: dict[str, bytes] = {}
-    """The same classes where overlapping kernels count each in full."""
-    gap_ms: bytes = b""
-    """No kernel of the phase runs: launch gaps."""
-    batch_sizes: dict[int, int] = {}
-    """Batch size → occurrences."""
-
-
-class TraceKernel(msgspec.Struct, frozen=True, kw_only=True):
-    """All kernels of one name on one rank."""
-
-    name: str
-    kernel_class: str
-    count: int
-    total_ms: float
-
-
-class TraceRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one rank's part of a capture says."""
-
-    labels: Labels
-    basis: str
-    """How phases were found: ``launches``, ``gpu_ranges``, ``structure``, ``cpu_ranges`` or ``none``."""
-    confidence: float = 1.0
-    """Share of the cycles with the usual form, where phases were found by structure."""
-    cycles: int = 0
-    ranges: dict[str, int] = {}
-    """Named ranges found: phase → how many."""
-    phases: tuple[TracePhase, ...] = ()
-    span_ms: float = 0.0
-    """From the first event to the last one."""
-    gpu_busy_ms: float = 0.0
-    """Union of everything that ran on the GPU."""
-    unattributed_ms: float = 0.0
-    """Kernel time that belongs to no phase."""
-    kernels: int = 0
-    top: tuple[TraceKernel, ...] = ()
-    other: tuple[TraceKernel, ...] = ()
-    """Kernels whose names nobody knows, the longest first."""
-    refused: dict[str, int] = {}
-    """Events left out: why → how many."""
-    clock_offset_ms: float | None = None
-    """Clock of this rank minus that of the first rank, by the ends of their collectives."""
-
-
-class TraceCollectives(msgspec.Struct, frozen=True, kw_only=True):
-    """The collectives of one phase, each compared over the ranks that took part in it."""
-
-    phase: str
-    group: Labels
-    """Labels that the ranks share."""
-    aligned: int
-    """Collectives that were found on all ranks."""
-    not_aligned: int
-    transfer_ms: float
-    """Σ of the shortest duration over ranks: what the last to arrive needed."""
-    waiting_ms: dict[str, float]
-    """Rank → Σ of what it took longer than that: it waited for the last one."""
-    last: dict[str, int]
-    """Rank → how often it was the last to arrive, so that others waited for it."""
-
-
-class TraceFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One file of a capture."""
-
-    name: str
-    sha256: str
-    bytes: int
-    unpacked_bytes: int
-    events: int
-    trouble: str = ""
-    """Why it was read in part only; empty = it was read whole."""
-
-
-class TraceSummary(Record, frozen=True, kw_only=True, tag="trace", omit_defaults=True):
-    """One profiler capture, reduced: per rank and phase, time by class of kernel."""
-
-    key: str
-    """Fingerprint of the files: the same capture is stored once."""
-    time_ms: int
-    """When the capture began."""
-    name: str
-    note: str = ""
-    files: tuple[TraceFile, ...]
-    ranks: tuple[TraceRank, ...]
-    collectives: tuple[TraceCollectives, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What a reader must know of these numbers, in words."""
 
 
 CANARY_ID_PREFIX = "specscope-canary:"
