@@ -212,3 +212,13 @@ def test_whatever_adds_up_is_taken_and_adds_up_afterwards(histogram: list[int], 
     assert padded is not None
     assert (sum(padded), len(padded)) == (calls, len(histogram) + spare)
     assert sum(index * steps for index, steps in enumerate(padded)) == record.accepted_drafts == accepted
+
+
+@pytest.mark.parametrize("seconds", [1_772_366_400_250, 1e300, float("inf"), float("nan"), -1])
+def test_a_time_that_is_none_is_refused_and_not_replaced(seconds: float) -> None:
+    with pytest.raises(RefusedError, match=r"request_finished_ts=.* is no time in seconds"):
+        to_record(worked(request_finished_ts=seconds), received_ms=7)
+
+
+def test_times_after_2038_are_times() -> None:
+    assert to_record(worked(request_finished_ts=3e9), received_ms=7).time_ms == 3_000_000_000_000

@@ -24,11 +24,14 @@ from specscope_collectors.sources.requests.errors import (
     HealthCheckError,
     NamelessError,
     RefusedError,
+    TimeError,
     UnfinishedError,
 )
 from specscope_collectors.sources.requests.labels import MAX_CHARACTERS, checked_labels
 
 HEALTH_CHECK = "HEALTH_CHECK"
+LATEST_SECONDS = 10_000_000_000.0
+"""The year 2286. A time in milliseconds lies far beyond."""
 FINISHED = ("request_finished_ts", "decode_finished_ts")
 """Wall clock, in seconds. ``response_sent_to_client_ts`` is not among them: of a stream it is the first."""
 
@@ -161,16 +164,30 @@ def _request_id(meta: Mapping[str, Any]) -> str:
 
 
 def _finished_ms(meta: Mapping[str, Any], received_ms: int) -> int:
-    """Return when the request finished, as well as the answer says it."""
+    """Return when the request finished, as well as the answer says it. Raises `TimeError`."""
     for name in FINISHED:
-        seconds = first_number(meta, name)
+        seconds = _instant(meta, name)
         if seconds:
             return round(seconds * 1_000)
-    begun, took = first_number(meta, "request_received_ts"), first_number(meta, "e2e_latency")
+    begun, took = _instant(meta, "request_received_ts"), first_number(meta, "e2e_latency")
     if begun and took is not None:
         return round((begun + took) * 1_000)
-    created = first_number(meta, "created")
+    created = _instant(meta, "created")
     return round(created * 1_000) if created else received_ms
+
+
+def _instant(meta: Mapping[str, Any], name: str) -> float | None:
+    """Return seconds since 1970; None for what is no number. A number that is no such time is refused: taking
+    another time in its place would put the request where it was not.
+    """
+    value = meta.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if 0 <= value <= LATEST_SECONDS:
+        return float(value)
+    raise TimeError(
+        f"{name}={str(value)[:40]} is no time in seconds since 1970; send it as the engine gave it"
+    )
 
 
 def _engine_labels(meta: Mapping[str, Any]) -> dict[str, str]:

@@ -34,6 +34,12 @@ class CountsError(RefusedError):
     cause = "bad_counts"
 
 
+class TimeError(RefusedError):
+    """A time is given, but not as seconds since 1970."""
+
+    cause = "bad_time"
+
+
 class LabelsError(RefusedError):
     """The labels are not few and short."""
 
