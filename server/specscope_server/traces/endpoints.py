@@ -127,14 +127,8 @@ def download_trace(
 
 
 @router.post(
-    "/trace-captures", summary="Start a capture", response_model=CaptureState, status_code=202,
-    responses={
-        **answers(examples.CAPTURES["captures"][0], 403, 404, 422),
-        202: {
-            "description": "Started",
-            "content": {"application/json": {"example": examples.CAPTURES["captures"][0]}},
-        },
-    },
+    "/trace-captures", summary="Start a capture", response_model=CaptureState,
+    responses=answers(examples.CAPTURES["captures"][0], 403, 404, 422),
 )  # fmt: skip
 def start_capture(request: Request, db: Db, state: State, order: CaptureOrder) -> CaptureState:
     """Let an SGLang server record its next steps. The engine writes the trace in its scheduler's thread: it

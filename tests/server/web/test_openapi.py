@@ -32,6 +32,8 @@ from specscope_server.timing.schemas import (
     TimingSurface,
     TimingTrend,
 )
+from specscope_server.traces import examples as traces
+from specscope_server.traces.schemas import CaptureStates, TraceComparison, TraceList, TraceReceipt
 
 DOCUMENT: dict[str, Any] = create_app(Settings(), engine=create_engine("sqlite://")).openapi()
 
@@ -122,6 +124,10 @@ def _references(value: Any) -> Iterator[str]:
         (AcceptanceSummary, acceptance.SUMMARY),
         (AcceptanceTrend, acceptance.TREND),
         (AcceptancePositions, POSITIONS),
+        (TraceList, traces.LIST),
+        (TraceReceipt, traces.RECEIPT),
+        (TraceComparison, traces.COMPARISON),
+        (CaptureStates, traces.CAPTURES),
         (TimingSummary, timing.SUMMARY),
         (TimingTrend, timing.TREND),
         (TimingSurface, timing.SURFACE),
