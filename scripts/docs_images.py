@@ -17,9 +17,14 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser, sync_playwright
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
-PAGES = {"overview": "/", "acceptance": "/acceptance", "sources": "/sources"}
+PAGES = {"overview": "/", "acceptance": "/acceptance", "requests": "/requests", "sources": "/sources"}
 THEMES = ("light", "dark")
-SERVER = "story-0.5.8 (demo)"
+SERVER = {
+    "overview": "story-0.5.8 (demo)",
+    "acceptance": "story-0.5.8 (demo)",
+    "requests": "story-0.5.23 (demo)",
+}
+"""Whose numbers are shown: the old formula where it surprises, histograms where there are some; else all."""
 SPAN = "now-5m"
 SIZE = {"width": 1280, "height": 1080}
 MAX_BYTES = 300_000
@@ -27,7 +32,7 @@ MAX_BYTES = 300_000
 
 def take(browser: Browser, base_url: str, name: str, theme: str) -> Path:
     """Write one picture and return its path; raise when it is too large."""
-    query = {"from": SPAN, "theme": theme} | ({"server": SERVER} if name != "sources" else {})
+    query = {"from": SPAN, "theme": theme} | ({"server": SERVER[name]} if name in SERVER else {})
     context = browser.new_context(viewport=SIZE, color_scheme=theme)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(f"{base_url}{PAGES[name]}?{urlencode(query)}")
