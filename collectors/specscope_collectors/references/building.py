@@ -58,7 +58,7 @@ def dump_of(order: Order) -> Dump:
     if size is None and order.norm_weight is not None:
         size = len(order.norm_weight)
     boundaries = order.boundaries or (manifest.boundaries if manifest else ())
-    slots = told_slots(boundaries, manifest.layer_ids if manifest else (), bool(order.boundaries))
+    slots = told_slots(boundaries, manifest.layer_ids if manifest else ())
     return Dump(order.root, Told(size, slots))
 
 

@@ -17,8 +17,9 @@ def choose_files(files: Sequence[str], budget_rows: int, seed: int) -> list[str]
     """Return files to read, spread evenly over the dump, in an order that mixes its parts."""
     count = min(len(files), max(budget_rows // ROWS_OF_A_REQUEST, 1))
     random = np.random.default_rng(seed)
-    places = np.floor((np.arange(count) + random.random(count)) * len(files) / count).astype(np.int64)
-    return [files[place] for place in random.permutation(np.minimum(places, len(files) - 1)).tolist()]
+    bounds = np.arange(count + 1) * len(files) // count
+    places = bounds[:-1] + np.floor(random.random(count) * np.diff(bounds)).astype(np.int64)
+    return [files[place] for place in random.permutation(places).tolist()]
 
 
 def choose_rows(tokens: int, name: str, seed: int) -> NDArray[np.int64]:

@@ -114,7 +114,7 @@ def _told(path: Path, hidden_size: int | None, norm_weight: Floats | None) -> To
     size = hidden_size or (manifest.hidden_size if manifest else None)
     if size is None and norm_weight is not None:
         size = len(norm_weight)
-    return Told(size, told_slots(manifest.boundaries, manifest.layer_ids, False) if manifest else None)
+    return Told(size, told_slots(manifest.boundaries, manifest.layer_ids) if manifest else None)
 
 
 def _tensors(opened: DumpFile) -> Iterator[TensorSeen]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from specscope_collectors.references.errors import AmbiguousWidthError, DumpError
 from specscope_collectors.references.opening import DumpFile, open_dump
-from specscope_collectors.references.shapes import EAGLE3_STATES, Sample, State, Told, classify
+from specscope_collectors.references.shapes import Sample, State, Told, classify
 from specscope_collectors.references.sums import Floats
 from specscope_collectors.references.tensors import floats
 from specscope_collectors.references.walking import path_of
@@ -112,15 +112,10 @@ class Dump:
         return kept[self.layout]
 
 
-def told_slots(boundaries: tuple[int, ...], layer_ids: tuple[int, ...], explicit: bool) -> int | None:
-    """Return how many of the states of a list are slots, by what a manifest names; None = it does not say.
-
-    A list of layer ids names the last state, too; one of boundaries does when it names four.
-    """
+def told_slots(boundaries: tuple[int, ...], layer_ids: tuple[int, ...]) -> int | None:
+    """Return how many slots there are by what is named; None = nothing is. Layer ids name the last, too."""
     if layer_ids and not boundaries:
         return len(layer_ids) - 1 or None
-    if len(boundaries) == EAGLE3_STATES and not explicit:
-        return EAGLE3_STATES - 1
     return len(boundaries) or None
 
 

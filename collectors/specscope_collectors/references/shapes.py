@@ -55,7 +55,7 @@ class Told:
 
     hidden_size: int | None = None
     slots: int | None = None
-    """Number of auxiliary states; what is beyond is the last state."""
+    """Number of auxiliary states; if there is one more, it is the last state."""
 
 
 def classify(opened: DumpFile, told: Told = Told()) -> Sample:
@@ -188,9 +188,8 @@ def _of_layers(states: list[State], told: Told) -> tuple[list[State], State | No
     if len(widths) > 1 or (told.hidden_size is not None and widths[0] != told.hidden_size):
         wanted = f", and the hidden size is {told.hidden_size}" if told.hidden_size else ""
         raise DumpError(f"its states have the widths {widths}{wanted}: one dump is of one model")
-    if told.slots is not None and 0 < told.slots <= len(states) <= told.slots + 1:
-        has_last = len(states) > told.slots
-        return states[: told.slots], states[-1] if has_last else None, LAST_TOLD if has_last else NO_LAST
+    if told.slots is not None and len(states) == told.slots + 1:
+        return states[:-1], states[-1], LAST_TOLD
     if len(states) == EAGLE3_STATES:
         return states[:-1], states[-1], LAST_BY_COUNT
     return states, None, NO_LAST

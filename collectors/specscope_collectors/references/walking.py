@@ -23,16 +23,17 @@ MAX_FILES = 5_000_000
 LISTED = 8
 _NUMBERS = re.compile(r"([0-9]+)")
 
-SortKey = tuple[tuple[int, int, str], ...]
+SortKey = tuple[tuple[tuple[int, int, str], ...], str]
 
 
 def sort_key(text: str) -> SortKey:
     """Return a key that orders numbers by size: ``data_9`` before ``data_10``."""
     parts = _NUMBERS.split(text)
-    return tuple(
+    key = tuple(
         (1, len(part.lstrip("0")), part.lstrip("0")) if place % 2 else (0, 0, part)
         for place, part in enumerate(parts)
     )
+    return key, text
 
 
 def is_sample_name(name: str) -> bool:

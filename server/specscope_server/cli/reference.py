@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from enum import StrEnum
@@ -112,10 +113,19 @@ def build(
         token_ids=_token_ids(token_ids) if token_ids else (),
         checkpoint=target.with_name(f"{target.name}.partial"),
     )  # fmt: skip
-    building = Building(order)
-    with StepBar("requests") as bar:
-        reference = building.run(bar.at)
-    target.write_bytes(packed(reference))
+    try:
+        building = Building(order)
+        with StepBar("requests") as bar:
+            reference = building.run(bar.at)
+    except KeyboardInterrupt:
+        typer.echo("specscope reference: stopped; run the same again to go on", err=True)
+        raise typer.Exit(STOPPED) from None
+    hidden = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        hidden.write_bytes(packed(reference))
+        hidden.replace(target)
+    finally:
+        hidden.unlink(missing_ok=True)
     for line in reference_lines(reference):
         typer.echo(line)
     typer.echo(f"written   {target} ({target.stat().st_size:,} bytes)")
@@ -190,9 +200,6 @@ def main(argv: list[str]) -> int:
     except OSError as error:
         typer.echo(f"specscope reference: {error.filename}: {error.strerror or error}", err=True)
         return FAILURE
-    except KeyboardInterrupt:
-        typer.echo("specscope reference: stopped; run the same again to go on", err=True)
-        return STOPPED
     except SystemExit as stop:
         return int(stop.code or 0)
     return 0

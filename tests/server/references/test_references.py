@@ -182,7 +182,9 @@ def test_an_ingest_token_may_upload_and_a_reading_one_may_not(
 
 def test_the_examples_of_the_description_are_answers() -> None:
     for model, example in (
-        (ReferenceReceipt, examples.RECEIPT), (ReferenceList, examples.LIST), (ReferenceDetail, examples.DETAIL),
+        (ReferenceReceipt, examples.RECEIPT),
+        (ReferenceList, examples.LIST),
+        (ReferenceDetail, examples.DETAIL),
     ):  # fmt: skip
         assert model.model_validate(example).model_dump(mode="json") == example
 
