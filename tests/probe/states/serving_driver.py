@@ -97,8 +97,9 @@ class StateWorker(Worker):
         return SimpleNamespace(forward_mode=mode, input_ids=ids, positions=positions, **more)
 
 
-def run(slots: list[States], layers: list[int], **environment: str) -> dict[str, Any]:
+def run(slots: list[States], layers: list[int], tp_rank: int, **environment: str) -> dict[str, Any]:
     """Serve for a while with that target; return files, counts and what was left behind."""
+    GENERATOR.manual_seed(12)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(
             {
@@ -110,6 +111,7 @@ def run(slots: list[States], layers: list[int], **environment: str) -> dict[str,
             }
         )
         scheduler = engine()
+        scheduler.tp_rank = tp_rank
         runner = StateRunner(slots, layers)
         scheduler.tp_worker.model_runner = runner
         worker = scheduler.draft_worker
@@ -143,7 +145,7 @@ def finished(probe: Any, scheduler: Any, runner: Any, requests: Any, folder: Pat
             listener._enter(time.perf_counter_ns(), (Batch(requests),), {})
             listener._forget()
         deadline = time.monotonic() + 20
-        while not states.counts.files and time.monotonic() < deadline:
+        while probe.rank.is_speaker and not states.counts.files and time.monotonic() < deadline:
             time.sleep(0.01)
     probe.export()
     paths = sorted(folder.glob("specscope-states-*"))
@@ -162,7 +164,7 @@ def finished(probe: Any, scheduler: Any, runner: Any, requests: Any, folder: Pat
 
 def main() -> None:
     """Run all cases."""
-    cases = {
+    cases: dict[str, tuple[list[States], list[int], dict[str, str]]] = {
         "healthy": ([healthy] * 3, [2, 4, 6], {}),
         "embedding": ([embedding, healthy, healthy], [0, 4, 6], {}),
         "duplicate ids": ([healthy, healthy], [2, 4, 4], {}),
@@ -171,7 +173,8 @@ def main() -> None:
         "half zero": ([lambda ids, positions: EMBEDDING[ids] * (ids % 2).unsqueeze(1), healthy], [2, 4], {}),
         "sparse": ([healthy] * 3, [2, 4, 6], {"SPECSCOPE_PROBE_STATES_VERIFY_EVERY": "5"}),
     }
-    found = {name: run(slots, layers, **more) for name, (slots, layers, more) in cases.items()}
+    found = {name: run(slots, layers, 0, **more) for name, (slots, layers, more) in cases.items()}
+    found["second rank"] = run([healthy] * 3, [2, 4, 6], 1)
     sys.stdout.write("SEEN " + json.dumps(found) + "\n")
 
 

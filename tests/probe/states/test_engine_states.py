@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import sqlite3
 import subprocess
 import time
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 from tests.sglang_cpu.install import Rig
 from tests.support.probe import settled, variables
+from tests.support.product import serving
 from tests.support.rig import Answer, Request, RunningRig
 
 pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
@@ -182,6 +185,9 @@ def test_sums_agree_with_each_other(sampled: tuple[list[Answer], list[dict[str, 
         energy = np.frombuffer(b64decode(each["sum_of_squares"]), "<f4").sum()
         mean = each["ln_norms"]["sum"] / each["rows"]
         assert energy == pytest.approx(each["rows"] * math.exp(2 * mean), rel=0.1)
+    with_tokens = [each for each in others if "token_ids" in each]
+    assert with_tokens
+    for each in with_tokens:
         tokens = np.frombuffer(b64decode(each["token_directions"]), "<f4").reshape(-1, 256)
         lengths = np.linalg.norm(tokens, axis=1)
         assert (lengths < 1.5 * np.array(each["token_rows"])).all()
@@ -210,3 +216,25 @@ def test_the_part_is_on_and_counts(watched: Watched) -> None:
     ):
         assert found.total("specscope_states_invariants_total", kind=kind) == 0
     assert found.total("specscope_probe_errors_total") == 0
+
+
+def test_the_product_takes_them_up_under_the_launch_that_it_scrapes(watched: Watched, tmp_path: Path) -> None:
+    """Last: afterwards the spool is empty."""
+    waiting = watched.files()
+    config = tmp_path / "collect.toml"
+    config.write_text(f'[[probe]]\nspool = "{watched.spool}"\nserver = "rig"\ninterval_seconds = 0.2\n')
+    with serving(tmp_path, {"rig": watched.running.base_url}, "--collect", str(config)) as product:
+        product.wait_for("empty spool", lambda: not watched.files())
+        product.wait_for("state of the source", lambda: product.source_state("rig", "probe") is not None)
+        window = {"from": "now-1h", "to": "now+1m"}
+        [event] = product.get("/events", server="rig", kind="state_capture", **window)["events"]
+        assert event["detail"]["capture"]["boundaries"] == [1, 2, 3]
+        [launch] = product.get("/servers/rig/launches")["launches"]
+    with closing(sqlite3.connect(tmp_path / "specscope.db")) as database:
+        stored = database.execute(
+            "select launch_id, phase, row_class, slot, rows from state_profile"
+        ).fetchall()
+    expected = [each for file in waiting for each in file["profiles"]]
+    places = sorted((each["phase"], each["row_class"], each["slot"], each["rows"]) for each in expected)
+    assert sorted(row[1:] for row in stored) == places
+    assert {row[0] for row in stored} == {launch["id"]}

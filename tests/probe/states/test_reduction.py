@@ -141,6 +141,10 @@ def test_ranks_can_be_compared_by_a_sample_that_all_take(served: dict[str, Any])
     number, means = served["healthy"]["check"]
     assert number % 16 == 0
     assert len(means) == 3
+    second = served["second rank"]
+    assert second["check"] == [number, means], "equal states, so equal means"
+    assert second["counts"]["samples"] == {"prefill": 3}, "samples 0, 16 and 32"
+    assert second["files"] == []
 
 
 @pytest.mark.parametrize("kind", ["old", "new"])
