@@ -5,12 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 from tests.server.client import Web
-from tests.server.seed import SERVER, T0, Feed
-from tests.server.timing.simulated import Engine, engine, play
+from tests.server.seed import NOW, SERVER, T0, Feed
+from tests.server.timing.simulated import Engine as Simulated
+from tests.server.timing.simulated import engine, play
+
+from specscope_server.app import create_app
+from specscope_server.settings import Settings
+from specscope_server.store.ingest import IngestWriter
 
 WINDOW = {"server": SERVER, "from_": T0, "to": T0 + 300_000}
 """Over before the tests' present, so that nothing in it is out of date."""
+
+
+@pytest.fixture
+def feed(store_engine: Engine) -> Feed:
+    """A collector of gpu1:30000, on each store."""
+    return Feed(IngestWriter(store_engine, lambda: NOW))
+
+
+@pytest.fixture
+def web(store_engine: Engine) -> Web:
+    """The application at 13:00, on each store."""
+    return Web(create_app(Settings(), engine=store_engine, clock=lambda: NOW))
 
 
 def summary(web: Web, **parameters: Any) -> Any:
@@ -35,7 +53,7 @@ def failed(document: Any) -> list[str]:
     return [check["name"] for check in document["checks"] if check["passed"] is False]
 
 
-def assert_adds_up(document: Any, of: Engine) -> None:
+def assert_adds_up(document: Any, of: Simulated) -> None:
     """Σ parts = wall; and the parts of the cycle are T_c."""
     inside = [each for each in document["phases"] if each["is_in_cycle"]]
     assert sum(each["ms_per_cycle"] for each in inside) == pytest.approx(document["cycle_time"]["value"])
