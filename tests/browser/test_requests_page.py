@@ -54,7 +54,7 @@ def test_the_page_is_drawn(busy_site: str, visitor: Visitor, viewport: dict[str,
     visit.wait_for_charts()
     page = visit.page
     assert page.locator("chart-panel").count() == CHARTS
-    assert page.locator("chart-panel[name=requests-accept-length] .barlayer .trace").count() == 4
+    assert page.locator("chart-panel[name=requests-accept-length] .barlayer .trace").count() == 3
     assert page.locator("chart-panel[name=requests-breakdown] .errorbar").count() >= 2
     assert page.locator("svg.spark").count() >= 25
     assert page.locator("svg.spark").first.get_attribute("aria-label")
