@@ -45,7 +45,7 @@ def test_what_does_not_fit_is_given_up_until_there_is_room(tmp_path: Path) -> No
 
 def test_other_files_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"x" * 1_000)
-    Spool(tmp_path, 100, RANK).write(b"x" * 80, 1)
+    assert Spool(tmp_path, 100, RANK).write(b"x" * 80, 1).stat().st_size == 80
 
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
