@@ -49,15 +49,26 @@ def _track(data: LaunchData, rank: RankData, active: Flags, width: str) -> Track
     if np.isnan(rate).all():
         return None
     wall = _spans(rank, data.step_ms, data.buckets)
-    busy = np.where(np.isnan(rate), np.nan, wall)
+    cycles = np.where(np.isnan(rate), np.nan, wall) / _mean_length(rate, wall)
+    busy = cycles / rate
     track = Track(
-        level=Level.GAUGES, clock="wall", is_plain=data.is_plain, cycles=rate * wall, wall=wall,
+        level=Level.GAUGES, clock="wall", is_plain=data.is_plain, cycles=cycles, wall=wall,
         cycle={Phase.UNATTRIBUTED: busy}, beside={Phase.IDLE: np.where(active, 0.0 * wall, wall)},
         notes=(WITH_PREFILL,), newest_ms=max(data.newest_ms.values(), default=None),
         source="running × τ / throughput (sglang:num_running_reqs, spec_accept_length, gen_throughput)",
     )  # fmt: skip
     track.cells.update(cells_by_batch(track, batch_of(rank, data.buckets), width))
     return track
+
+
+def _mean_length(rate: Floats, wall: Floats) -> float:
+    """Return T_c in seconds: the mean of the windows' own, each counting alike.
+
+    A gauge shows the last window that ended, for as long as the next one takes. How often a window is seen
+    says nothing about its own length, so that a mean of rates would count slow windows too little.
+    """
+    known = ~np.isnan(rate)
+    return float((wall[known] / rate[known]).sum() / wall[known].sum())
 
 
 def _spans(rank: RankData, step_ms: int, size: int) -> Floats:

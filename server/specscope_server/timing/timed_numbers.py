@@ -14,7 +14,7 @@ from specscope_server.timing.statistics import MIN_CYCLES, per_cycle_ms, relativ
 CYCLE_DEFINITIONS = {
     Level.PROBE: "T_c = Σ time of timed cycles, gaps before them included / Σ timed cycles; without prefill",
     Level.DEVICE_TIMER: "T_c = (observed time − idle − prefill on the device) / decode steps",
-    Level.GAUGES: "T_c = active time / Σ (throughput / (running × τ)); prefills between cycles are in it",
+    Level.GAUGES: "T_c = mean of running × τ / throughput over log windows, prefills between included",
     Level.NONE: "T_c = time of a cycle",
 }
 NO_VERIFY = "this level of evidence does not tell verify apart"
