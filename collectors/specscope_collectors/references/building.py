@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from specscope_collectors.references.checkpointing import Checkpoint, Saved
 from specscope_collectors.references.choosing import choose_files, choose_rows
@@ -22,7 +24,7 @@ from specscope_collectors.references.projection import SKETCH, projection_of
 from specscope_collectors.references.reading import Dump, Refusals, fingerprint_of, states_of, told_slots
 from specscope_collectors.references.row_classes import HEAD_POSITIONS, sink_limit
 from specscope_collectors.references.shapes import Told
-from specscope_collectors.references.sums import COMPARED_ROWS, Rows, SlotSums, Table, ln_norms_of, units_of
+from specscope_collectors.references.sums import COMPARED_ROWS, Rows, SlotSums, States, Table
 from specscope_collectors.references.telling import Read, tell
 from specscope_collectors.references.walking import files_of
 
@@ -62,6 +64,12 @@ def dump_of(order: Order) -> Dump:
     return Dump(order.root, Told(size, slots))
 
 
+def one_thread() -> AbstractContextManager[object]:
+    """Keep numpy's matrix products on one thread: they are so small that more of them only wait."""
+    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    return limited
+
+
 Tell = Callable[[int, int], None]
 """Is told how many of how many requests are done."""
 
@@ -83,7 +91,8 @@ class Building:
             )
         self._sketching = projection_of(width, SKETCH)
         self._places = len(self._first.slots) + (self._first.last is not None)
-        self.limits, self.token_ids = self._look()
+        with one_thread():
+            self.limits, self.token_ids = self._look()
         ids = np.array(self.token_ids, np.int64)
         self._sums = [SlotSums(width, ids, math.inf if limit is None else limit) for limit in self.limits]
         self._table, self._refused, self._done = Table(), Refusals(), 0
@@ -101,16 +110,18 @@ class Building:
         if saved is not None:
             self._take_up(saved)
         try:
-            while self._done < len(self._chosen):
-                tell_progress(self._done, len(self._chosen))
-                self._read(self._done)
-                self._done += 1
-                checkpoint.save_sometimes(self._saved)
+            with one_thread():
+                while self._done < len(self._chosen):
+                    tell_progress(self._done, len(self._chosen))
+                    self._read(self._done)
+                    self._done += 1
+                    checkpoint.save_sometimes(self._saved)
         except KeyboardInterrupt:
             checkpoint.save(self._saved())
             raise
         tell_progress(self._done, len(self._chosen))
-        reference = self._told()
+        with one_thread():
+            reference = self._told()
         checkpoint.remove()
         return reference
 
@@ -125,8 +136,8 @@ class Building:
                 continue
             rows = choose_rows(len(sample.token_ids), name, self.order.seed)
             rows = rows[rows >= HEAD_POSITIONS]
-            for place, states in enumerate(states_of(opened, sample, rows)):
-                norms[place].append(ln_norms_of(states))
+            for place, values in enumerate(states_of(opened, sample, rows)):
+                norms[place].append(States(values).ln_norms)
             body = sample.token_ids if sample.loss_mask is None else sample.token_ids[sample.loss_mask]
             counts.update(body.tolist())
         common = sorted(counts, key=lambda token: (-counts[token], token))[:COMMON_IDS]
@@ -154,15 +165,14 @@ class Building:
             "is_answer": rows.is_answer,
         }  # fmt: skip
         is_compared = self._table.rows < COMPARED_ROWS
-        for place, states in enumerate(states_of(opened, sample, chosen)):
-            ln_norms = ln_norms_of(states)
-            units = units_of(states, ln_norms)
-            self._sums[place].add(rows, states, ln_norms, units)
-            columns[f"ln_norm_{place}"] = ln_norms
+        for place, values in enumerate(states_of(opened, sample, chosen)):
+            states = States(values)
+            self._sums[place].add(rows, states)
+            columns[f"ln_norm_{place}"] = states.ln_norms
             if is_compared:
-                columns[f"sketch_{place}"] = units @ self._sketching
+                columns[f"sketch_{place}"] = states.projected(self._sketching)
             if place == len(sample.slots) and self.order.norm_weight is not None:
-                columns["square"] = squares(states, self.order.norm_weight)
+                columns["square"] = squares(states.values, self.order.norm_weight)
         self._table.add(len(chosen), **columns)
 
     def _key(self) -> str:

@@ -17,7 +17,7 @@ from specscope_collectors.references.opening import DumpFile, open_dump
 from specscope_collectors.references.reading import ROWS_FOLDER, told_slots
 from specscope_collectors.references.row_classes import HEAD_POSITIONS
 from specscope_collectors.references.shapes import Sample, State, Told, classify
-from specscope_collectors.references.sums import ln_norms_of
+from specscope_collectors.references.sums import States
 from specscope_collectors.references.tensors import floats
 from specscope_collectors.references.walking import check_exists, listing
 from specscope_collectors.references.writers import writer_of
@@ -155,7 +155,7 @@ def _all_ln_norms(state: State) -> Floats:
     rows = np.arange(min(len(state.raw), MAX_TOKENS))
     return np.concatenate(
         [
-            ln_norms_of(floats(state.raw, state.dtype, rows[first : first + ROWS_AT_ONCE]))
+            States(floats(state.raw, state.dtype, rows[first : first + ROWS_AT_ONCE])).ln_norms
             for first in range(0, len(rows), ROWS_AT_ONCE)
         ]
     )

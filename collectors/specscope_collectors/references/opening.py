@@ -55,6 +55,8 @@ class DumpFile:
         length = (raw.shape[1] - 1) * raw.strides[1] + raw.itemsize
         for row in rows.tolist():
             start = first + row * raw.strides[0]
+            if not 0 <= start < len(self.mapped):  # a view of something else
+                return
             aligned = start - start % mmap.PAGESIZE
             self.mapped.madvise(mmap.MADV_WILLNEED, aligned, start - aligned + length)
 

@@ -65,43 +65,54 @@ class SlotSums:
         """Σu of each token id."""
         self.token_rows = np.zeros((GROUPS, len(token_ids)), np.int64)
 
-    def add(self, rows: Rows, states: Floats, ln_norms: Floats, units: Floats) -> None:
-        """Add the rows of one request; ``states`` and ``units`` have the shape (rows, H)."""
-        others = classes_of(ln_norms, rows.positions, self.limit)[OTHER] & np.isfinite(ln_norms)
-        weights = np.stack([others & ~rows.is_answer, others & rows.is_answer]).astype(np.float32)
-        clean = np.where(np.isfinite(ln_norms)[:, None], states, np.float32(0))
-        self.channels[:, 0] += weights @ units
-        self.channels[:, 1] += weights @ (units * units)
-        self.channels[:, 2] += (weights @ (clean * clean)).astype(np.float64)
-        self._add_tokens(rows, others, units)
+    def add(self, rows: Rows, states: States) -> None:
+        """Add the rows of one request.
 
-    def _add_tokens(self, rows: Rows, others: NDArray[np.bool_], units: Floats) -> None:
-        if not len(self._known):
-            return
-        places = np.searchsorted(self._known, rows.ids).clip(max=len(self._known) - 1)
-        taken = np.flatnonzero(others & (self._known[places] == rows.ids))
-        if not len(taken):
-            return
+        Directions are never made: Σu = Σ h/‖h‖ and Σu² = Σ h²/‖h‖² are products with weights that hold norms.
+        """
+        others = classes_of(states.ln_norms, rows.positions, self.limit)[OTHER] & states.is_good
+        weights = np.stack([others & ~rows.is_answer, others & rows.is_answer]).astype(np.float32)
+        places, choice = self._chosen(rows, others)
+        sums = np.concatenate([weights, choice]) * states.scale @ states.values
+        squares = np.concatenate([weights * states.scale * states.scale, weights]) @ states.squares
+        self.channels[:, 0] += sums[:GROUPS]
+        self.channels[:, 1] += squares[:GROUPS]
+        self.channels[:, 2] += squares[GROUPS:]
+        tokens = self.tokens.reshape(-1, self.tokens.shape[-1])
+        for place, direction in zip(places.tolist(), sums[GROUPS:], strict=True):
+            tokens[place] += direction
+
+    def _chosen(self, rows: Rows, others: NDArray[np.bool_]) -> tuple[Integers, Floats]:
+        """Count rows of known token ids; return (place of each pair of group and id, its rows as 0 and 1)."""
+        known = len(self._known)
+        places = np.searchsorted(self._known, rows.ids).clip(max=max(known - 1, 0))
+        taken = np.flatnonzero(others & (self._known[places] == rows.ids)) if known else places[:0]
         groups = rows.is_answer[taken].astype(np.int64)
         np.add.at(self.token_rows, (groups, places[taken]), 1)
-        pairs, inverse = np.unique(groups * len(self._known) + places[taken], return_inverse=True)
-        choice = np.zeros((len(pairs), len(taken)), np.float32)
-        choice[inverse, np.arange(len(taken))] = 1
-        self.tokens.reshape(-1, self.tokens.shape[-1])[pairs] += choice @ units[taken]
+        pairs, inverse = np.unique(groups * known + places[taken], return_inverse=True)
+        choice = np.zeros((len(pairs), len(others)), np.float32)
+        choice[inverse, taken] = 1
+        return pairs, choice
 
 
-def ln_norms_of(states: Floats) -> Floats:
-    """Return ln‖h‖ of rows; −∞ for rows of zeros, not finite where a value is not."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        result: Floats = np.log(np.sqrt(np.einsum("ij,ij->i", states, states)))
-    return result
+class States:
+    """States of some rows, shape (rows, H), with what is computed of them once. Takes the array over."""
 
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.squares: Floats = values * values
+            norms = np.sqrt(self.squares.sum(axis=1))
+            self.ln_norms: Floats = np.log(norms)
+            """−∞ for rows of zeros, not finite where a value is not."""
+        self.is_good = np.isfinite(self.ln_norms)
+        self.scale: Floats = np.divide(1, norms, out=np.zeros_like(norms), where=self.is_good)
+        """1/‖h‖; 0 for rows without a norm, which then count nowhere."""
+        if not self.is_good.all():
+            self.values[~self.is_good] = 0
+            self.squares[~self.is_good] = 0
 
-def units_of(states: Floats, ln_norms: Floats) -> Floats:
-    """Return directions u = h/‖h‖; 0 for rows without a norm."""
-    good = np.isfinite(ln_norms)
-    scale = np.exp(-np.where(good, ln_norms, 0)).astype(np.float32)
-    units: Floats = states * scale[:, None]
-    if not good.all():
-        units[~good] = 0
-    return units
+    def projected(self, projection: Floats) -> Floats:
+        """Return directions u = h/‖h‖ through a projection, shape (rows, columns)."""
+        result: Floats = (self.values @ projection) * self.scale[:, None]
+        return result

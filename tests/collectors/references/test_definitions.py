@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from specscope_collectors.references import projection, row_classes
 from specscope_collectors.references.profiles import compared
-from specscope_collectors.references.sums import COMPARED_ROWS, Table, ln_norms_of, units_of
+from specscope_collectors.references.sums import COMPARED_ROWS, States, Table
 from specscope_probe.states import invariants, rows, samples, sketch
 from specscope_probe.states import projection as probe_projection
 
@@ -55,8 +55,8 @@ def test_rows_are_compared_as_the_probe_compares_them(seed: int, count: int) -> 
     random = np.random.default_rng(seed)
     states = random.normal(size=(5, 8)).astype(np.float32)[random.integers(0, 5, count)]
     ids, positions = random.integers(0, 4, count), random.integers(4, 9, count)
-    ln_norms = ln_norms_of(states)
-    sketches = units_of(states, ln_norms) @ projection.projection_of(8, 16)
+    found_states = States(states.copy())
+    ln_norms, sketches = found_states.ln_norms, found_states.projected(projection.projection_of(8, 16))
     theirs = invariants.Comparison()
     for row in range(count):
         theirs.add(int(ids[row]), int(positions[row]), sketches[row], ln_norms[row])
@@ -69,7 +69,8 @@ def test_rows_are_compared_as_the_probe_compares_them(seed: int, count: int) -> 
 
 @given(hnp.arrays(np.float32, (7, 5), elements=st.floats(-100, 100, width=32)))
 def test_directions_have_length_one_or_nought(states: Floats) -> None:
-    ln_norms = ln_norms_of(states)
-    lengths = np.linalg.norm(units_of(states, ln_norms), axis=1)
+    found = States(states.copy())
+    ln_norms = found.ln_norms
+    lengths = np.linalg.norm(found.projected(np.eye(5, dtype=np.float32)), axis=1)
     np.testing.assert_allclose(lengths[np.isfinite(ln_norms)], 1, rtol=1e-5)
     assert not lengths[~np.isfinite(ln_norms)].any()
