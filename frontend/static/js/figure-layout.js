@@ -41,7 +41,7 @@ function shorterLabels(label) {
 /** Rows that plotly needs for a legend: columns as wide as its longest entry. */
 export function legendRows(names, width) {
   const longest = Math.max(0, ...names.map((name) => name.length));
-  const columns = Math.max(1, Math.floor((width - MARGIN.l) / (46 + ENTRY_CHARACTER_PIXELS * longest)));
+  const columns = Math.max(1, Math.floor((width - MARGIN.l - MARGIN.r) / (46 + ENTRY_CHARACTER_PIXELS * longest)));
   return Math.ceil(names.length / columns);
 }
 

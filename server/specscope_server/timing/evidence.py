@@ -77,7 +77,7 @@ def evidence_note(timed: Timed) -> str:
         notes.append(f"{lacking} of {len(timed.launches)} launches lack it and are left out.")
     if having > alike:
         kind = "speculate" if track and track.is_plain else "do not speculate"
-        notes.append(f"{having - alike} launches that {kind} are left out of means over cycles.")
+        notes.append(f"Launches that {kind} ({having - alike} here) are left out of means over cycles.")
     return " ".join(notes)
 
 

@@ -80,9 +80,18 @@ def waterfall_figure(data: TimingSummary, theme: Theme) -> Figure:
 
 
 def waterfall_rows(data: TimingSummary) -> list[PhaseRow]:
-    """Return the parts whose sum is the active wall time per cycle: all but idle and warm-up."""
+    """Return the parts whose sum is the active wall time per cycle: those of cycles, and prefill with what
+    lies around it as one. Idle and warm-up are no part of it.
+    """
     rest = (Phase.IDLE, Phase.WARM_UP)
-    return [row for row in data.phases if row.ms_per_cycle and row.phase not in rest]
+    rows = [row for row in data.phases if row.ms_per_cycle and row.phase not in rest]
+    inside = [row for row in rows if row.is_in_cycle]
+    beside = [row for row in rows if not row.is_in_cycle]
+    if not beside:
+        return inside
+    main = max(beside, key=lambda row: row.ms_per_cycle or 0.0)
+    whole = sum(row.ms_per_cycle or 0.0 for row in beside)
+    return [*inside, main.model_copy(update={"ms_per_cycle": whole})]
 
 
 def _step(row: PhaseRow, start: float, length: float, theme: Theme) -> dict[str, Any]:

@@ -17,7 +17,9 @@ WITH_PREFILL = (
     "of running requests is also written at prefills, before the new ones join, so under a changing load T_c "
     "reads too short"
 )
-"""Seen on SGLang 0.5.23: 13 % below the probe while four of 24 requests ran at a time."""
+LONGEST = 4.0
+"""A window whose cycles look so many times longer than usual holds an idle stretch: the engine's first window
+after one spans it. It is left out."""
 MAX_GAP = 3
 """Scrapes that one sample may stand for."""
 
@@ -48,7 +50,10 @@ def _track(data: LaunchData, rank: RankData, active: Flags, width: str) -> Track
     rate = np.where(active, cycles_per_second(data, rank), np.nan)
     if np.isnan(rate).all():
         return None
+    held = rate < float(np.nanmedian(rate)) / LONGEST
+    rate[held] = np.nan
     wall = _spans(rank, data.step_ms, data.buckets)
+    wall[held] = np.nan
     cycles = np.where(np.isnan(rate), np.nan, wall) / _mean_length(rate, wall)
     busy = cycles / rate
     track = Track(
