@@ -16,6 +16,7 @@ from specscope_server.traces.panels import PREFIX, chosen_ids
 from specscope_server.traces.schemas import ChangeItem, RankTime, TraceComparison, TraceDetail, TraceItem
 
 MAX_LISTED, MAX_CHANGES, MAX_KERNELS = 20, 14, 12
+LEAST_MS = 0.001
 BASES = {
     "launches": "ranges on the CPU, kernels by their launches",
     "gpu_ranges": "ranges on the GPU",
@@ -82,7 +83,8 @@ def _chosen(detail: TraceDetail, compared: TraceComparison | None) -> dict[str, 
 def _shown(changes: list[ChangeItem]) -> list[ChangeItem]:
     """Return whole phases, and of the classes those that changed most."""
     classes = sorted(
-        (item for item in changes if item.kernel_class != WHOLE), key=lambda item: -abs(item.change_ms)
+        (item for item in changes if item.kernel_class != WHOLE and abs(item.change_ms) >= LEAST_MS),
+        key=lambda item: -abs(item.change_ms),
     )
     whole = [item for item in changes if item.kernel_class == WHOLE]
     return [*whole, *classes[: max(0, MAX_CHANGES - len(whole))]]
@@ -123,4 +125,7 @@ def _change(item: ChangeItem) -> dict[str, Any]:
 
 
 def _signed(value: float | None, digits: int) -> str:
-    return MISSING if value is None else f"{value:+.{digits}f}".replace("-", "−")
+    if value is None:
+        return MISSING
+    near_zero = abs(value) < 0.5 * 10**-digits
+    return f"{0.0:.{digits}f}" if near_zero else f"{value:+.{digits}f}".replace("-", "−")

@@ -55,7 +55,7 @@ def verdict_of(changes: list[ChangeItem]) -> str:
     name = "cycle" if main.phase == "cycle" else "verify"
     if not main.is_shown or main.change is None:
         return f"No change of the {name} is shown ({main.a_ms:.2f} → {main.b_ms:.2f} ms)."
-    words = f"The {name} takes {abs(main.change):.1%} {'less' if main.change < 0 else 'more'}"
+    words = f"The {name} takes {100 * abs(main.change):.1f} % {'less' if main.change < 0 else 'more'}"
     words += f" ({main.a_ms:.2f} → {main.b_ms:.2f} ms)"
     parts = [
         item for item in changes if item.kernel_class != WHOLE and item.is_shown and item.phase in _PARTS

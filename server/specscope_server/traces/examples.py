@@ -78,7 +78,7 @@ RECEIPT: dict[str, Any] = {"id": 3, "is_new": True, "trace": DETAIL}
 COMPARISON: dict[str, Any] = {
     "a": ITEM,
     "b": {**ITEM, "id": 4, "name": "after NCCL tuning", "time": "2026-03-01T13:00:00.000Z"},
-    "verdict": "The cycle takes 18.9% less (27.10 → 21.98 ms); most of it is all-reduce in verify "
+    "verdict": "The cycle takes 18.9 % less (27.10 → 21.98 ms); most of it is all-reduce in verify "
     "(−4.80 ms).",
     "notes": [
         "Intervals cover the scatter of cycles within each capture, not the change of load between them."

@@ -6,7 +6,7 @@ from typing import Any
 
 from specscope_server.kit.figures import Figure, Words, describe, floats, label, time_layout
 from specscope_server.kit.figures_theme import Theme
-from specscope_server.traces.comparison import WHOLE
+from specscope_server.traces.comparison import ORDER, WHOLE
 from specscope_server.traces.schemas import ChangeItem, PhaseTime, RankTime, TraceComparison, TraceDetail
 
 PHASES = Words(
@@ -21,8 +21,8 @@ CHANGES = Words(
     name="trace-changes",
     title="Traces compared: change by class of kernel",
     question="What became faster or slower, and is it more than scatter?",
-    definition="Mean of an occurrence, later minus earlier, over ranks. Bars are 95 % intervals; hollow: the "
-    "interval holds 0.",
+    definition="Mean of an occurrence, later minus earlier, over ranks. Diamonds: whole phases with 95 % "
+    "intervals; hollow: the interval holds 0.",
     unit="ms",
 )
 SHOWN_PHASES = (
@@ -36,7 +36,10 @@ CLASS_NAMES = {
     "whole": "not split",
 }  # fmt: skip
 _PATTERNS = {"fused_all_reduce": "x", "all_reduce": "/", "collective": "\\", "gap": ".", "whole": "-"}
-MAX_RANKS, MAX_CHANGES = 16, 30
+MAX_RANKS = 16
+
+
+_Bar = tuple[str, RankTime, PhaseTime]
 
 
 def color_of(name: str, theme: Theme) -> str:
@@ -57,51 +60,70 @@ def phase_name(phase: str) -> str:
 def phases_figure(data: TraceDetail | None, theme: Theme) -> Figure:
     """Stacked bars: one for each phase and rank, a layer for each class of kernel."""
     ranks = data.rank_times[:MAX_RANKS] if data else []
-    bars = [
-        (phase, rank, found)
+    by_phase = {
+        phase: [(phase, rank, found) for rank in ranks if (found := _phase_of(rank, phase)) is not None]
         for phase in SHOWN_PHASES
-        for rank in ranks
-        if (found := _phase_of(rank, phase)) is not None
-    ]
-    layout = time_layout(theme, 0, 1)
-    plain = {name: layout["xaxis"][name] for name in ("gridcolor", "linecolor")}
-    layout["xaxis"] = {**plain, "type": "multicategory" if len(ranks) > 1 else "category", "fixedrange": True}
+    }
+    bars = [bar for group in by_phase.values() for bar in group]
+    layout = _layout(theme)
+    layout["xaxis"] |= _axis([group for group in by_phase.values() if group])
     layout["yaxis"].update(title={"text": "ms", "standoff": 8}, rangemode="tozero", hoverformat=".3f")
-    layout.update(barmode="stack", bargap=0.12, dragmode=False, height=340, hovermode="closest")
-    traces = [trace for name in CLASS_NAMES if (trace := _layer(name, bars, theme, len(ranks) > 1))]
-    words = PHASES
-    if data and len(data.rank_times) > MAX_RANKS:
-        layout["meta"] = {"hidden_ranks": len(data.rank_times) - MAX_RANKS}
+    layout.update(barmode="stack", bargap=0.12)
+    traces = [trace for name in CLASS_NAMES if (trace := _layer(name, bars, theme))]
     figure: Figure = {"data": traces, "layout": layout}
-    describe(figure, words, False)
+    describe(figure, PHASES, False)
     figure["layout"]["meta"]["x"] = "phase"
     return figure
 
 
-_Bar = tuple[str, RankTime, PhaseTime]
+def _layout(theme: Theme) -> dict[str, Any]:
+    layout = time_layout(theme, 0, 1)
+    plain = {name: layout["xaxis"][name] for name in ("gridcolor", "linecolor")}
+    layout["xaxis"] = {**plain, "type": "category", "fixedrange": True, "showgrid": False}
+    layout.update(dragmode=False, hovermode="closest")
+    return layout
+
+
+def _axis(groups: list[list[_Bar]]) -> dict[str, Any]:
+    """Name each phase once, under the middle of its ranks, and leave room between phases."""
+    order: list[str] = []
+    for number, group in enumerate(groups):
+        order += [*map(_place, group), " " * (number + 1)]
+    middles = [group[(len(group) - 1) // 2] for group in groups]
+    return {
+        "categoryorder": "array", "categoryarray": order, "tickmode": "array",
+        "tickvals": [_place(bar) for bar in middles], "ticktext": [phase_name(bar[0]) for bar in middles],
+    }  # fmt: skip
+
+
+def _place(bar: _Bar) -> str:
+    return f"{phase_name(bar[0])}, {label(bar[1].rank, 20)}"
 
 
 def _phase_of(rank: RankTime, name: str) -> PhaseTime | None:
     return next((phase for phase in rank.phases if phase.phase == name), None)
 
 
-def _layer(name: str, bars: list[_Bar], theme: Theme, by_rank: bool) -> dict[str, Any] | None:
+def _layer(name: str, bars: list[_Bar], theme: Theme) -> dict[str, Any] | None:
     values = [_value(phase, name) for _, _, phase in bars]
     if not any(values):
         return None
-    phases = [phase_name(phase) for phase, _, _ in bars]
-    pattern = {"shape": _PATTERNS[name], "fillmode": "overlay", "size": 6} if name in _PATTERNS else {}
     return {
-        "type": "bar", "name": CLASS_NAMES[name],
-        "x": [phases, [label(rank.rank, 20) for _, rank, _ in bars]] if by_rank else phases,
-        "y": floats(values),
-        "marker": {
-            "color": color_of(name, theme), "line": {"width": 0.5, "color": theme.paper}, "pattern": pattern,
-        },
-        "text": [_text(phase, name) for *_, phase in bars],
+        "type": "bar", "name": CLASS_NAMES[name], "x": [_place(bar) for bar in bars], "y": floats(values),
+        "marker": _marker(name, theme), "text": [_text(phase, name) for *_, phase in bars],
         "textposition": "none",
         "hovertemplate": "%{x}: %{y:.3f} ms (%{text})<extra>" + CLASS_NAMES[name] + "</extra>",
     }  # fmt: skip
+
+
+def _marker(name: str, theme: Theme) -> dict[str, Any]:
+    pattern = {"shape": _PATTERNS[name], "fillmode": "overlay", "size": 6} if name in _PATTERNS else {}
+    line = {"width": 0.5, "color": theme.paper}
+    return {"color": color_of(name, theme), "line": line, "pattern": pattern}
+
+
+def _text(phase: PhaseTime, name: str) -> str:
+    return f"{_share(phase, name):.0%} of {phase.mean_ms:.2f} ms, n={phase.count}"
 
 
 def _value(phase: PhaseTime, name: str) -> float:
@@ -110,60 +132,58 @@ def _value(phase: PhaseTime, name: str) -> float:
     return next((each.mean_ms for each in phase.classes if each.kernel_class == name), 0.0)
 
 
-def _text(phase: PhaseTime, name: str) -> str:
-    return f"{_share(phase, name):.0%} of {phase.mean_ms:.2f} ms, n={phase.count}"
-
-
 def _share(phase: PhaseTime, name: str) -> float:
     return _value(phase, name) / phase.mean_ms if phase.mean_ms else 0.0
 
 
 def changes_figure(data: TraceComparison | None, theme: Theme) -> Figure:
-    """A dot with its interval for each phase and class, the largest change on top."""
-    items = sorted(data.changes if data else [], key=lambda item: -abs(item.change_ms))[:MAX_CHANGES]
-    layout = time_layout(theme, 0, 1)
-    plain = {name: layout["xaxis"][name] for name in ("gridcolor", "linecolor")}
-    layout["xaxis"] = {
-        **plain, "type": "linear", "zeroline": True, "zerolinecolor": theme.ink_soft, "fixedrange": True,
-        "title": {"text": "change, ms", "standoff": 4},
-    }  # fmt: skip
-    layout["yaxis"].update(type="category", autorange="reversed", nticks=0, dtick=1, automargin=True)
-    layout.update(dragmode=False, hovermode="closest", height=max(220, 100 + 20 * len(items)))
-    traces = [_dots(items, whole, theme) for whole in (True, False)]
-    figure: Figure = {"data": [trace for trace in traces if trace["y"]], "layout": layout}
+    """Bars of the change of each class, stacked by phase, and a diamond with its interval for the whole."""
+    items = data.changes if data else []
+    phases = [phase for phase in ORDER if any(item.phase == phase for item in items)]
+    layout = _layout(theme)
+    layout["xaxis"].update(categoryorder="array", categoryarray=[phase_name(phase) for phase in phases])
+    layout["yaxis"].update(
+        title={"text": "ms", "standoff": 8}, hoverformat="+.3f", zeroline=True, zerolinecolor=theme.ink_soft
+    )
+    layout.update(barmode="relative", bargap=0.3)
+    least = 0.01 * max((abs(item.change_ms) for item in items), default=0.0)
+    shown = [item for item in items if item.kernel_class != WHOLE and abs(item.change_ms) >= least]
+    traces = [trace for name in CLASS_NAMES if (trace := _change_layer(name, shown, theme))]
+    whole = [item for item in items if item.kernel_class == WHOLE]
+    figure: Figure = {"data": [*traces, *([_whole(whole, theme)] if whole else [])], "layout": layout}
     describe(figure, CHANGES, False)
-    figure["layout"]["meta"]["x"] = "change"
+    figure["layout"]["meta"]["x"] = "phase"
     return figure
 
 
-def _dots(items: list[ChangeItem], whole: bool, theme: Theme) -> dict[str, Any]:
-    own = [item for item in items if (item.kernel_class == WHOLE) is whole]
+def _change_layer(name: str, items: list[ChangeItem], theme: Theme) -> dict[str, Any] | None:
+    own = [item for item in items if item.kernel_class == name]
+    if not own:
+        return None
     return {
-        "type": "scatter", "mode": "markers", "name": "whole phase" if whole else "class of kernel",
-        "x": floats(item.change_ms for item in own),
-        "y": [_row(item) for item in own],
-        "error_x": {
-            "type": "data", "symmetric": False, "thickness": 1.2, "width": 3, "color": theme.ink_soft,
-            "array": floats(_arm(item.high_ms, item.change_ms) for item in own),
-            "arrayminus": floats(_arm(item.change_ms, item.low_ms) for item in own),
-        },
-        "marker": {
-            "color": theme.verify if whole else theme.draft, "size": 9,
-            "symbol": [_symbol(item, whole) for item in own],
-        },
-        "text": [f"{item.a_ms:.3f} → {item.b_ms:.3f} ms" for item in own],
-        "hovertemplate": "%{y}: %{x:+.3f} ms (%{text})<extra></extra>",
+        "type": "bar", "name": CLASS_NAMES[name], "x": [phase_name(item.phase) for item in own],
+        "y": floats(item.change_ms for item in own), "marker": _marker(name, theme),
+        "text": [f"{item.a_ms:.3f} → {item.b_ms:.3f} ms" for item in own], "textposition": "none",
+        "hovertemplate": "%{x}: %{y:+.3f} ms (%{text})<extra>" + CLASS_NAMES[name] + "</extra>",
     }  # fmt: skip
 
 
-def _row(item: ChangeItem) -> str:
-    if item.kernel_class == WHOLE:
-        return f"{phase_name(item.phase)}: all"
-    return f"{phase_name(item.phase)}: {CLASS_NAMES.get(item.kernel_class, label(item.kernel_class, 30))}"
-
-
-def _symbol(item: ChangeItem, whole: bool) -> str:
-    return ("diamond" if whole else "circle") + ("" if item.is_shown else "-open")
+def _whole(items: list[ChangeItem], theme: Theme) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "name": "whole phase",
+        "x": [phase_name(item.phase) for item in items], "y": floats(item.change_ms for item in items),
+        "error_y": {
+            "type": "data", "symmetric": False, "thickness": 1.4, "width": 4, "color": theme.ink,
+            "array": floats(_arm(item.high_ms, item.change_ms) for item in items),
+            "arrayminus": floats(_arm(item.change_ms, item.low_ms) for item in items),
+        },
+        "marker": {
+            "color": theme.ink, "size": 9,
+            "symbol": ["diamond" if item.is_shown else "diamond-open" for item in items],
+        },
+        "text": [f"{item.a_ms:.3f} → {item.b_ms:.3f} ms" for item in items],
+        "hovertemplate": "%{x}: %{y:+.3f} ms (%{text})<extra>whole phase</extra>",
+    }  # fmt: skip
 
 
 def _arm(upper: float | None, lower: float | None) -> float | None:
