@@ -112,7 +112,7 @@ def _filled_up(scheduler: Scheduler, track: Track) -> Track:
     elif timed.sum() > (1 + WALL_TOLERANCE) * work.sum():
         reason = f"timed cycles take {timed.sum():.3f} s, the wall of all cycles is {work.sum():.3f} s"
         whole = replace(whole, problem=track.problem or reason)
-    elif work.sum() - timed.sum() > WALL_TOLERANCE * work.sum():
+    elif work.sum() > timed.sum():
         known = np.nan_to_num(beside.get(Phase.UNATTRIBUTED, np.zeros(track.size)))
         whole = replace(whole, beside={**beside, Phase.UNATTRIBUTED: known + work - timed})
     return _with_idle(whole, busy, warm_up)
