@@ -63,6 +63,5 @@ def as_float32(raw: NDArray[Any], dtype: Dtype) -> NDArray[np.float32]:
     if dtype is not BFLOAT16:
         with np.errstate(over="ignore"):
             return raw.astype(np.float32)
-    widened = raw.astype(np.uint32)
-    widened <<= np.uint32(16)
+    widened: NDArray[np.uint32] = np.left_shift(raw, 16, dtype=np.uint32, casting="unsafe")
     return widened.view(np.float32)

@@ -72,27 +72,21 @@ class SlotSums:
         """
         others = classes_of(states.ln_norms, rows.positions, self.limit)[OTHER] & states.is_good
         weights = np.stack([others & ~rows.is_answer, others & rows.is_answer]).astype(np.float32)
-        places, choice = self._chosen(rows, others)
-        sums = np.concatenate([weights, choice]) * states.scale @ states.values
-        squares = np.concatenate([weights * states.scale * states.scale, weights]) @ states.squares
-        self.channels[:, 0] += sums[:GROUPS]
-        self.channels[:, 1] += squares[:GROUPS]
-        self.channels[:, 2] += squares[GROUPS:]
-        tokens = self.tokens.reshape(-1, self.tokens.shape[-1])
-        for place, direction in zip(places.tolist(), sums[GROUPS:], strict=True):
-            tokens[place] += direction
+        scaled = weights * states.scale
+        self.channels[:, 0] += scaled @ states.values
+        self.channels[:, 1] += (scaled * states.scale) @ states.squares
+        self.channels[:, 2] += weights @ states.squares
+        self._add_tokens(rows, others, states)
 
-    def _chosen(self, rows: Rows, others: NDArray[np.bool_]) -> tuple[Integers, Floats]:
-        """Count rows of known token ids; return (place of each pair of group and id, its rows as 0 and 1)."""
-        known = len(self._known)
-        places = np.searchsorted(self._known, rows.ids).clip(max=max(known - 1, 0))
-        taken = np.flatnonzero(others & (self._known[places] == rows.ids)) if known else places[:0]
+    def _add_tokens(self, rows: Rows, others: NDArray[np.bool_], states: States) -> None:
+        if not len(self._known):
+            return
+        places = np.searchsorted(self._known, rows.ids).clip(max=len(self._known) - 1)
+        taken = np.flatnonzero(others & (self._known[places] == rows.ids))
         groups = rows.is_answer[taken].astype(np.int64)
         np.add.at(self.token_rows, (groups, places[taken]), 1)
-        pairs, inverse = np.unique(groups * known + places[taken], return_inverse=True)
-        choice = np.zeros((len(pairs), len(others)), np.float32)
-        choice[inverse, taken] = 1
-        return pairs, choice
+        for row, group, place in zip(taken.tolist(), groups.tolist(), places[taken].tolist(), strict=True):
+            self.tokens[group, place] += states.values[row] * states.scale[row]
 
 
 class States:

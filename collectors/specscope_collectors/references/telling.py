@@ -128,5 +128,5 @@ def _notes(read: Read, places: Places, last: LastState | None) -> Iterator[str]:
     if any(limit is None for limit in read.limits):
         yield "Too few rows to know which are sinks: none is told apart."
     if read.requests < FEW_REQUESTS:
-        yield f"Only {read.requests} requests were read: what differs between requests is hardly known."
+        yield f"Requests read: {read.requests}. What differs between requests is hardly known."
     yield from (f"Left out: {example}" for example in read.refused.examples)

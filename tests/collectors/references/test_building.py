@@ -303,7 +303,7 @@ def test_one_file_is_a_dump_too(tmp_path: Path) -> None:
     write_dump(tmp_path, HYBRID)
     reference = built(tmp_path / "rows_0-2000/data_3.pt")
     assert (reference.files, reference.requests) == (1, 1)
-    assert any("Only 1 requests" in note for note in reference.notes)
+    assert any("Requests read: 1." in note for note in reference.notes)
 
 
 def test_a_dump_of_which_nothing_can_be_read_says_why(tmp_path: Path) -> None:
