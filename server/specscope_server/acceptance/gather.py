@@ -13,6 +13,8 @@ from sqlalchemy.orm import Session
 
 from specscope_collectors.catalogue import CATALOGUE
 from specscope_server.acceptance.activity import late_idle, standstill
+from specscope_server.acceptance.engine_rates import Decision
+from specscope_server.acceptance.log_definitions import log_definitions
 from specscope_server.acceptance.statistics import Flags, Floats, active_buckets, sum_over
 from specscope_server.kit.ranks import homes, leaders, mirror_group, rank_number
 from specscope_server.kit.targets import of_target, target_names
@@ -92,6 +94,8 @@ class LaunchData:
     """`DISTURBANCES` metric → growth in the window."""
     prefill: list[Floats] = field(default_factory=list)
     """Growth of the `PREFILL` counters."""
+    log_decision: Decision | None = None
+    """What reading the launch's log decided about the printed rate."""
 
     @property
     def running(self) -> Floats:
@@ -205,13 +209,14 @@ def gather(
         for key, time_ms in newest_times(session, list(buckets)).items()
         if window.from_ms <= time_ms < window.to_ms
     }
+    decided = log_definitions(session, ids)
     gathered = []
     for launch in launches:
         refs, note = chosen[launch.id]
         refs = [ref for ref in refs if ref.id in buckets]
         if any(ref.metric in (*COUNTERS, *GAUGES) for ref in refs):
             data = _launch_data(launch, refs, buckets, newest, window)
-            data.note = note
+            data.note, data.log_decision = note, decided.get(launch.id)
             gathered.append(data)
     return gathered
 

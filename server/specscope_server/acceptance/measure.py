@@ -205,13 +205,15 @@ def decision_for(data: LaunchData) -> Decision:
     """Return the definition of the rate that this launch printed."""
     if data.launch.engine == "vllm":
         return VLLM_DECISION
-    return decide(
+    found = decide(
         data.launch.engine_version,
         data.gauge("spec.accept_length"),
         data.gauge("spec.engine_accept_rate"),
         constant_draft_tokens(data),
         data.launch.version_source,
     )
+    is_open = found.formula is None and not found.contradicts
+    return data.log_decision if is_open and data.log_decision is not None else found
 
 
 def inferred_draft_tokens(data: LaunchData) -> int | None:

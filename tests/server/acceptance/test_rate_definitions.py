@@ -11,6 +11,7 @@ import pytest
 from tests.server.client import Web
 from tests.server.seed import SCRAPE_MS, SERVER, T0, Feed
 
+from specscope_collectors.observations import Event
 from specscope_server.kit.figures import decode_floats
 
 MINUTE_MS = 60_000
@@ -204,3 +205,24 @@ def test_in_a_bucket_that_two_launches_share_definitions_are_not_averaged(web: W
     (point,) = trend(web, 1)["points"]
     assert (point["engine_reported_rate"], point["rate_formula"]) == (pytest.approx(0.3), STRICT)
     assert point["engine_rate_floor"] is None
+
+
+def test_what_a_log_decided_line_by_line_stands_where_buckets_are_too_few(feed: Feed, web: Web) -> None:
+    feed.launch("a1", T0, engine_version=None, version_source=None, speculative={"num_draft_tokens": None})
+    feed.scrapes(1, tau=2.5, rate=0.3, running=1)
+    assert summary(web)["engine_reported_rate"]["formula"] == "undetermined"
+    detail = {"definition": "(τ−1)/(D−1)", "draft_tokens": 6, "pairs": 40, "source": "log"}
+    feed.send(Event(kind="rate_definition", time_ms=T0 + 6_000, message="decided", detail=detail))
+    found = summary(web)["engine_reported_rate"]
+    assert found["formula"] == "(τ−1)/(D−1)"
+    assert "40 pairs printed in its log" in str(found)
+
+
+@pytest.mark.parametrize(
+    "detail", [{}, {"definition": "τ", "pairs": 3}, {"definition": "τ/D", "pairs": "many"}]
+)
+def test_an_event_that_decides_nothing_changes_nothing(feed: Feed, web: Web, detail: dict[str, Any]) -> None:
+    feed.launch("a1", T0, engine_version=None, version_source=None, speculative={"num_draft_tokens": None})
+    feed.scrapes(1, tau=2.5, rate=0.3, running=1)
+    feed.send(Event(kind="rate_definition", time_ms=T0 + 6_000, message="decided", detail=detail))
+    assert summary(web)["engine_reported_rate"]["formula"] == "undetermined"
