@@ -20,6 +20,7 @@ WITH_PREFILL = (
 LONGEST = 4.0
 """A window whose cycles look so many times longer than usual holds an idle stretch: the engine's first window
 after one spans it. It is left out."""
+HELD_VALUES, FINE_MS = 2, 30_000
 MAX_GAP = 3
 """Scrapes that one sample may stand for."""
 
@@ -50,8 +51,10 @@ def _track(data: LaunchData, rank: RankData, active: Flags, width: str) -> Track
     rate = np.where(active, cycles_per_second(data, rank), np.nan)
     if np.isnan(rate).all():
         return None
-    held = rate < float(np.nanmedian(rate)) / LONGEST
+    held = (rate < float(np.nanmedian(rate)) / LONGEST) | _after_idle(data, rank)
     rate[held] = np.nan
+    if np.isnan(rate).all():
+        return None
     wall = _spans(rank, data.step_ms, data.buckets)
     wall[held] = np.nan
     cycles = np.where(np.isnan(rate), np.nan, wall) / _mean_length(rate, wall)
@@ -64,6 +67,30 @@ def _track(data: LaunchData, rank: RankData, active: Flags, width: str) -> Track
     )  # fmt: skip
     track.cells.update(cells_by_batch(track, batch_of(rank, data.buckets), width))
     return track
+
+
+def _after_idle(data: LaunchData, rank: RankData) -> Flags:
+    """Return the buckets that may show a window which began before an idle stretch.
+
+    After one the gauge shows the old value, then that of a window that spans the stretch: values are taken up
+    from the third on.
+    """
+    active, idle = data.activity
+    shown = rank.mean.get(RATES[0], np.full(data.buckets, np.nan))
+    held = np.zeros(data.buckets, dtype=bool)
+    if data.step_ms > FINE_MS:
+        return held
+    values, last = HELD_VALUES, np.nan
+    for index in np.flatnonzero(idle | (active & ~np.isnan(shown))):
+        if idle[index]:
+            values, last = 0, np.nan
+        elif values < HELD_VALUES or shown[index] == last:
+            values += shown[index] != last
+            last = shown[index]
+            held[index] = True
+        else:
+            last = np.nan
+    return held
 
 
 def _mean_length(rate: Floats, wall: Floats) -> float:

@@ -147,3 +147,18 @@ def test_a_closed_range_has_an_etag(feed: Feed, web: Web) -> None:
         "/api/v1/timing/trend", params=parameters, headers={"If-None-Match": first.headers["etag"]}
     )
     assert (first.status_code, again.status_code) == (200, 304)
+
+
+def test_a_window_that_spans_an_idle_stretch_is_no_cycle(feed: Feed, web: Web) -> None:
+    """The engine's first throughput after an idle stretch is over that stretch, too: a third of the usual."""
+    feed.launch()
+    steady = {"tau": 2.5, "running": 4, "throughput": 4 * 2.5 / 0.030}
+    feed.scrapes(20, T0, **steady)
+    feed.scrapes(6, T0 + 100_000, tau=2.5, running=0, throughput=steady["throughput"])
+    feed.scrapes(1, T0 + 130_000, **steady)
+    feed.scrapes(2, T0 + 135_000, tau=2.5, running=4, throughput=steady["throughput"] / 3)
+    feed.scrapes(4, T0 + 145_000, **{**steady, "throughput": steady["throughput"] * 1.01})
+    found = summary(web)
+    assert found["evidence"] == "gauges"
+    assert found["cycle_time"]["value"] == pytest.approx(30, rel=0.005)
+    assert row(found, "idle", inside=False)["seconds"] == pytest.approx(30, rel=0.05)
