@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from specscope_collectors.references.checkpointing import Checkpoint, Saved
-from specscope_collectors.references.choosing import choose_files, choose_rows
+from specscope_collectors.references.choosing import ROWS_OF_A_REQUEST, choose_files, choose_rows
 from specscope_collectors.references.document import Reference
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.final_norm import Floats, squares
@@ -90,6 +90,7 @@ class Building:
                 f"the weight of the final norm has {len(order.norm_weight)} values for states of {width}"
             )
         self._sketching = projection_of(width, SKETCH)
+        self._scratch = np.zeros((2, ROWS_OF_A_REQUEST, width), np.float32)
         self._places = len(self._first.slots) + (self._first.last is not None)
         with one_thread():
             self.limits, self.token_ids = self._look()
@@ -136,8 +137,8 @@ class Building:
                 continue
             rows = choose_rows(len(sample.token_ids), name, self.order.seed)
             rows = rows[rows >= HEAD_POSITIONS]
-            for place, values in enumerate(states_of(opened, sample, rows)):
-                norms[place].append(States(values).ln_norms)
+            for place, values in enumerate(states_of(opened, sample, rows, self._scratch[0])):
+                norms[place].append(States(values, self._scratch[1]).ln_norms)
             body = sample.token_ids if sample.loss_mask is None else sample.token_ids[sample.loss_mask]
             counts.update(body.tolist())
         common = sorted(counts, key=lambda token: (-counts[token], token))[:COMMON_IDS]
@@ -165,8 +166,8 @@ class Building:
             "is_answer": rows.is_answer,
         }  # fmt: skip
         is_compared = self._table.rows < COMPARED_ROWS
-        for place, values in enumerate(states_of(opened, sample, chosen)):
-            states = States(values)
+        for place, values in enumerate(states_of(opened, sample, chosen, self._scratch[0])):
+            states = States(values, self._scratch[1])
             self._sums[place].add(rows, states)
             columns[f"ln_norm_{place}"] = states.ln_norms
             if is_compared:

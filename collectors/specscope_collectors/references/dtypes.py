@@ -65,3 +65,12 @@ def as_float32(raw: NDArray[Any], dtype: Dtype) -> NDArray[np.float32]:
             return raw.astype(np.float32)
     widened: NDArray[np.uint32] = np.left_shift(raw, 16, dtype=np.uint32, casting="unsafe")
     return widened.view(np.float32)
+
+
+def put_float32(raw: NDArray[Any], dtype: Dtype, into: NDArray[np.float32]) -> None:
+    """Put raw elements into an array of float32 of the same shape."""
+    if dtype is BFLOAT16:
+        np.left_shift(raw, 16, out=into.view(np.uint32), dtype=np.uint32, casting="unsafe")
+        return
+    with np.errstate(over="ignore"):
+        into[...] = raw

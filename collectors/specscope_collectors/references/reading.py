@@ -119,13 +119,18 @@ def told_slots(boundaries: tuple[int, ...], layer_ids: tuple[int, ...]) -> int |
     return len(boundaries) or None
 
 
-def states_of(opened: DumpFile, sample: Sample, rows: NDArray[np.int64]) -> Iterator[Floats]:
-    """Yield the states of these rows, slot by slot and then the last state, each (rows, H) in float32."""
+def states_of(
+    opened: DumpFile, sample: Sample, rows: NDArray[np.int64], into: Floats | None = None
+) -> Iterator[Floats]:
+    """Yield the states of these rows, slot by slot and then the last state, each (rows, H) in float32.
+
+    ``into``: memory for one of them, which the next one then overwrites.
+    """
     places: list[State] = [*sample.slots, *([sample.last] if sample.last is not None else [])]
     for state in places:
         opened.prefetch(state.raw, rows)
     for state in places:
-        yield floats(state.raw, state.dtype, rows)
+        yield floats(state.raw, state.dtype, rows, into)
 
 
 def fingerprint_of(opened: DumpFile, sample: Sample) -> str:

@@ -92,10 +92,13 @@ class SlotSums:
 class States:
     """States of some rows, shape (rows, H), with what is computed of them once. Takes the array over."""
 
-    def __init__(self, values: Floats) -> None:
+    def __init__(self, values: Floats, into: Floats | None = None) -> None:
+        """``into``: memory for the squares."""
         self.values = values
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.squares: Floats = values * values
+            self.squares: Floats = np.multiply(
+                values, values, out=into[: len(values)] if into is not None else None
+            )
             norms = np.sqrt(self.squares.sum(axis=1))
             self.ln_norms: Floats = np.log(norms)
             """−∞ for rows of zeros, not finite where a value is not."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specscope_collectors.references.dtypes import Dtype, as_float32
+from specscope_collectors.references.dtypes import Dtype, as_float32, put_float32
 from specscope_collectors.references.errors import DumpError
 
 MAX_DIMENSIONS = 8
@@ -40,9 +40,18 @@ class Tensor:
         return bool(self.raw.flags.c_contiguous)
 
 
-def floats(raw: NDArray[Any], dtype: Dtype, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return these rows of a view as float32, shape (rows, width); no other row is read."""
-    return as_float32(raw[rows], dtype)
+def floats(
+    raw: NDArray[Any], dtype: Dtype, rows: NDArray[np.int64], into: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """Return these rows of a view as float32, shape (rows, width); no other row is read.
+
+    ``into`` is memory to put them in: fresh memory for each request costs more than the arithmetic.
+    """
+    if into is None:
+        return as_float32(raw[rows], dtype)
+    for place, row in enumerate(rows.tolist()):
+        put_float32(raw[row], dtype, into[place])
+    return into[: len(rows)]
 
 
 def make_tensor(
