@@ -54,9 +54,11 @@ function hasScale(layout) {
   return Boolean(layout.meta?.y);
 }
 
-/** What a trace measures: along y, or the colour of a heat map. */
+/** What a trace measures: along y, the colour of a heat map, or along x where y names things. */
 function measured(trace) {
-  return values(trace.z ?? trace.y);
+  const found = values(trace.z ?? trace.y);
+  const areNames = found.length > 0 && found.every((value) => typeof value === "string");
+  return areNames ? values(trace.x) : found;
 }
 
 /** True when no trace has a finite value: nothing was measured in this range. */

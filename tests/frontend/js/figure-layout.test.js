@@ -27,6 +27,13 @@ test("a figure of gaps only is empty; a zero is a value", () => {
   assert.equal(isEmptyFigure([{ y: packed([NaN]) }, { y: packed([0]) }]), false);
 });
 
+test("a chart whose y names things measures along x", () => {
+  const pairs = { name: "same output", x: packed([-3.5, 0.25]), y: ["code-lru", "json-order"] };
+  assert.equal(isEmptyFigure([pairs]), false);
+  assert.equal(isEmptyFigure([{ ...pairs, x: packed([NaN, NaN]) }]), true);
+  assert.equal(describeFigure("Pairs", [pairs]), "Pairs. same output: newest 0.25.");
+});
+
 test("describes each line by its newest value, and says when there is none", () => {
   const words = describeFigure("Load", [{ name: "running", y: packed([1, 3.14159, NaN]) }, { name: "queued", y: packed([NaN]) }]);
   assert.equal(words, "Load. running: newest 3.142; queued: no data.");
