@@ -36,10 +36,11 @@ PAIRS = Words(
     title="Canary: change of each prompt",
     question="Did the accept length change, prompt by prompt?",
     definition="τ of each prompt after the change, relative to before. Hollow: the output differs too. The "
-    "band is the 95 % interval of the mean.",
+    "largest loss is on top. The band is the 95 % interval of the mean.",
     unit="%",
 )
-MAX_SETS, MAX_PROMPTS = 4, 60
+MAX_SETS, MAX_PROMPTS, NAMED_PROMPTS = 4, 60, 10
+"""More prompts than `NAMED_PROMPTS` have no room for names beside the axis: the hover tells them."""
 DASHES = ("solid", "dash", "dashdot", "dot")
 
 
@@ -98,8 +99,11 @@ def pairs_figure(data: CanaryComparison, theme: Theme) -> Figure:
         **plain, "type": "linear", "zeroline": True, "zerolinecolor": theme.ink_soft, "fixedrange": True,
         "ticksuffix": " %", "title": {"text": "change of τ", "standoff": 4},
     }  # fmt: skip
-    layout["yaxis"].update(type="category", autorange="reversed", nticks=0, dtick=1, automargin=True)
-    layout.update(dragmode=False, hovermode="closest", height=max(260, 90 + 18 * len(shown)))
+    layout["yaxis"].update(
+        type="category", autorange="reversed", nticks=0, dtick=1, automargin=True,
+        showticklabels=len(shown) <= NAMED_PROMPTS,
+    )  # fmt: skip
+    layout.update(dragmode=False, hovermode="closest")
     traces = [_dots(shown, same, theme) for same in (True, False)]
     _band(layout, data, theme)
     figure: Figure = {"data": [trace for trace in traces if trace["text"]], "layout": layout}

@@ -18,7 +18,7 @@ from specscope_server.sources.schemas import SourceItem
 
 CANARY_RANGE = "7d"
 """Shown by default: runs are half an hour apart and launches days."""
-MAX_RUNS = 50
+MAX_RUNS = 20
 CHANGE_NAMES = {
     "accept_length": "Accept length τ",
     "accept_length_same_output": "Accept length τ, prompts with the same output",
