@@ -18,7 +18,7 @@ from specscope_probe.seams import RESULTS
 from specscope_probe.wrapping import Seam
 
 MAX_POSITIONS = 32
-"""Draft positions with counters of their own."""
+"""Draft positions that are counted; rows that were offered more, or accept more, are refused and counted."""
 
 HEALTH_CHECK = "HEALTH_CHECK"
 """How the engine's own health-check requests are named, in all versions."""
@@ -40,9 +40,9 @@ class AcceptCounts:
 
     def add(self, rows_by_accepted: Mapping[int, int], rows: int, depth: int) -> None:
         """Add the rows of one batch; all of them were offered drafts to the same depth."""
-        self.by_depth[min(depth, MAX_POSITIONS)] += rows
+        self.by_depth[depth] += rows
         for drafts, count in rows_by_accepted.items():
-            self.by_accepted[min(drafts, MAX_POSITIONS)] += count
+            self.by_accepted[drafts] += count
 
 
 def at_least(histogram: Sequence[int]) -> list[int]:
@@ -101,7 +101,7 @@ class AcceptCounter:
     def count(self, accepted: Sequence[int], credited: Sequence[bool], depth: int) -> None:
         """Add the rows of one batch. Rows that cannot be are refused and counted, all views alike."""
         most = depth if self.drafts != LOOKUP else MAX_POSITIONS
-        if len(accepted) != len(credited) or depth < 0:
+        if len(accepted) != len(credited) or not 0 <= depth <= MAX_POSITIONS:
             self.part.refused += len(accepted)
             return
         if accepted and not (min(accepted) >= 0 and max(accepted) <= most):

@@ -80,6 +80,7 @@ class Probe:
         for measure in self.measures:
             if measure.part.is_on:
                 measure.listen(self.seams)
+        self.budget.listen(self.seams)
         for name, seam in self.seams.items():
             self._wrap(name, seam)
         os.register_at_fork(after_in_child=self._leave_child_alone)

@@ -12,6 +12,7 @@ from tests.probe.standin import Batch, ForwardMode, Lengths, Request, Result, Sc
 from specscope_probe.accepts import (
     CHAIN,
     LOOKUP,
+    MAX_POSITIONS,
     TREE,
     AcceptCounter,
     AcceptCounts,
@@ -130,6 +131,15 @@ def test_impossible_counts_are_refused_and_counted(drafts: int) -> None:
     assert counter.part.refused == 1
     assert rows(counter.worker_view) == rows(counter.request_view) == {1: 1}
     assert counter.part.is_on
+
+
+def test_more_positions_than_are_counted_are_refused_and_not_clipped() -> None:
+    counter = AcceptCounter(Part("accepts"), engine().draft_worker)
+    counter.count([MAX_POSITIONS], [True], depth=MAX_POSITIONS)
+    counter.count([1, MAX_POSITIONS + 1], [True, True], depth=MAX_POSITIONS + 1)
+    assert counter.part.refused == 2
+    assert rows(counter.worker_view) == rows(counter.request_view) == {MAX_POSITIONS: 1}
+    assert counter.worker_view.by_depth[MAX_POSITIONS] == 1
 
 
 def test_where_nothing_was_proposed_nothing_can_be_accepted() -> None:

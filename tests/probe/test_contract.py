@@ -33,7 +33,7 @@ def exposed() -> tuple[CollectorRegistry, Mapped]:
             scheduler.run(Batch(requests, mode))
     probe.export()
     states = StateCounts(samples=Counter(verify=3), rows=Counter(verify_accepted=70), check_sample=16)
-    states.check_ln_norms = (3.5,)
+    states.check_ln_norms, states.device_seconds = (3.5,), 0.25
     assert probe._metrics is not None
     report_states(probe._metrics, states)
     report_check(probe._metrics, states)

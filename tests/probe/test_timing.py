@@ -18,7 +18,7 @@ from specscope_probe.phases import PHASES
 from specscope_probe.seams import find
 from specscope_probe.tallies import MAX_SHAPES, WARM_UP_CYCLES, Shape
 from specscope_probe.timing import MAX_PENDING, CycleTimer
-from specscope_probe.wrapping import Meter, Seam, wrap_attribute
+from specscope_probe.wrapping import Meter, Seam, wrap, wrap_attribute
 
 HOST_NS = {"draft": 100, "prepare": 20, "forward": 500, "sampling": 30, "draft_extend": 80, "cycle": 7}
 DEVICE_FACTOR = 1000
@@ -338,3 +338,34 @@ def test_within_its_budget_nothing_changes(rig: Rig) -> None:
     assert rig.timer.every == 1
     assert rig.part.is_on
     assert budget.spent == pytest.approx(0.004, rel=0.01)
+
+
+def test_timing_comes_back_step_by_step_when_it_is_cheap_again(rig: Rig) -> None:
+    meter = Meter()
+    rig.timer.every = 2
+    budget = Budget(0.005, meter, rig.timer, [rig.part])
+    rig.timer.every = 8
+    seen = []
+    for share in (0.001, 0.001, 0.001, 0.004, *[0.001] * 12):
+        spend_more(meter, share)(rig, 256)
+        budget.check()
+        seen.append(rig.timer.every)
+    assert seen == [8] * 7 + [4] * 4 + [2] * 5, "a dearer window begins the row anew; what was set is the end"
+
+
+def test_the_budget_is_watched_when_the_timing_has_failed() -> None:
+    meter, timing, accepts = Meter(), Part("timing"), Part("accepts")
+    timer = CycleTimer(timing, None, None, None)
+    budget = Budget(0.005, meter, timer, [timing, accepts])
+    seam = Seam("cycle", Meter())
+    budget.listen({"cycle": seam})
+    cycle = wrap(lambda: None, seam)
+    timing.fail(ValueError("broken"))
+    for _ in range(2):
+        for _ in range(256):
+            cycle()
+        meter.ns += 10**9
+        meter.cpu_ns += 10**9
+        budget.check()
+    assert accepts.state is State.OVER_BUDGET
+    assert timing.state is State.FAILED

@@ -27,8 +27,8 @@ class StateCounts:
     files: Counter[str] = field(default_factory=Counter)
     """Windows by what became of them, `OUTCOMES`."""
     invariants: Counter[str] = field(default_factory=Counter)
-    device_seconds: float = 0.0
-    """Time of sampled forwards on the device."""
+    device_seconds: float | None = None
+    """Time of reducing sampled rows on the device; None: nothing was read, or there is no device."""
     check_sample: int | None = None
     check_ln_norms: tuple[float, ...] = ()
     """Mean ln‖h‖ by slot of a sample that all ranks of a group take."""

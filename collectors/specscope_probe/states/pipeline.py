@@ -79,7 +79,7 @@ class Pipeline:
         while self._waiting and is_done(_event(self._waiting[0])):
             entry = self._waiting.popleft()
             if isinstance(entry, Taken):
-                self._counts.device_seconds += _device_seconds(entry.buffer)
+                self._add_device_time(entry.buffer)
             self._finisher.entries.put(entry)
         if not self._window_ends_ns:
             self._window_ends_ns = now_ns + int(self._options.first_window_seconds * NS_PER_SECOND)
@@ -89,12 +89,11 @@ class Pipeline:
             with self.reducer.torch.inference_mode():
                 self._waiting.append(self.reducer.take_sums())
 
+    def _add_device_time(self, buffer: Buffer) -> None:
+        if buffer.began is not None and buffer.done is not None:
+            seconds = float(buffer.began.elapsed_time(buffer.done)) / 1_000
+            self._counts.device_seconds = (self._counts.device_seconds or 0.0) + seconds
+
 
 def _event(entry: Taken | Sums) -> Any:
     return entry.done if isinstance(entry, Sums) else entry.buffer.done
-
-
-def _device_seconds(buffer: Buffer) -> float:
-    if buffer.began is None or buffer.done is None:
-        return 0.0
-    return float(buffer.began.elapsed_time(buffer.done)) / 1_000

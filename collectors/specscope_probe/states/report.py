@@ -26,6 +26,8 @@ def report_states(metrics: Metrics, counts: StateCounts) -> None:
         found = counts.invariants[kind]
         metrics.counter("specscope_states_invariants", "What healthy states lack", {"kind": kind}, found)
     seconds = counts.device_seconds
+    if seconds is None:
+        return
     metrics.counter("specscope_states_device_seconds", "Device time of reducing samples", {}, seconds)
 
 
