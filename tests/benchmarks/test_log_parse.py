@@ -5,8 +5,8 @@ Compared in one run, in CPU seconds (neither uses threads), on logs in a file:
 * **columns** and **records**: what `specscope import log` does up to the store: every value of each line with
   its metric, labels and time; what cannot be is refused; the books are kept for the summary. In columns, as
   values are kept until somebody asks for them, and as the records that the store is given.
-* **a plain script**: ``for line in file``, one regular expression for all fields of a Decode line, another one
-  for those of a Prefill line, numbers into a dict, the stamp by ``datetime.fromisoformat``. It knows one
+* **a plain script**: ``for line in file``, one regular expression for all fields of a Decode line, another
+  one for those of a Prefill line, numbers into a dict, the stamp by ``datetime.fromisoformat``. It knows one
   version and one prefix, no rank, launch or event, and believes every number.
 
 Measured on a shared machine with two cores (MB/s, and times the plain script):
