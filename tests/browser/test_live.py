@@ -21,7 +21,7 @@ PAGES = {
     "/sources": {"source-up", "source-duration"},
 }
 """Path: its charts. Each must draw a line, or a point, of values; lines of gaps alone do not count."""
-DRAW_SECONDS = 60.0
+DRAW_SECONDS = 240.0
 DRAWN = """() => [...document.querySelectorAll("chart-panel")]
     .filter((panel) => panel.querySelector(".scatterlayer .trace :is(path.js-line[d*=L], path.point)"))
     .map((panel) => panel.getAttribute("name"))"""

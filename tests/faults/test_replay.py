@@ -48,7 +48,7 @@ def test_replayed_and_interleaved_bodies(store_engine: Engine) -> None:
     expected = {
         "SELECT sum(value) FROM sample": 3 * sum(range(1, count + 1)),
         "SELECT count(*) FROM sample": 3 * count,
-        "SELECT count(*) FROM event": 3 * count,
+        "SELECT count(*) FROM event": count,  # the three say the same at the same time: one event
         "SELECT sum(sum) FROM sample_1h": 3 * sum(range(1, count + 1)),
         "SELECT min(sequence) FROM collector": count,
     }

@@ -37,7 +37,7 @@ OWN = 'sglang:generation_tokens_total{engine_type="unified",model_name="models/t
 @pytest.fixture
 def b() -> Iterator[Bench]:
     """Run a collector that has seen one good answer."""
-    with bench(scrape_timeout_seconds=0.4, max_body_bytes=4 * MIB, max_series_per_target=1000) as made:
+    with bench(scrape_timeout_seconds=1.5, max_body_bytes=4 * MIB, max_series_per_target=1000) as made:
         made.scrape()
         yield made
 
@@ -81,8 +81,8 @@ REFUSED = [
     Refused("truncated body", GOOD[: len(GOOD) - 20], HealthState.INVALID, "cut off"),
     Refused("truncated http", always(response(GOOD)[:-20]), HealthState.INVALID, "broke off"),
     Refused("200 MB", flood(200 * MIB), HealthState.TOO_LARGE, "bytes"),
-    Refused("slow drip", drip, HealthState.TIMEOUT, "0.4 s"),
-    Refused("hanging", hang, HealthState.TIMEOUT, "0.4 s"),
+    Refused("slow drip", drip, HealthState.TIMEOUT, "1.5 s"),
+    Refused("hanging", hang, HealthState.TIMEOUT, "1.5 s"),
     Refused("reset", reset, HealthState.UNREACHABLE, ""),
     Refused("redirect", REDIRECT, HealthState.HTTP_ERROR, "login.example"),
     Refused("server error", always(response(b"", "500 Oops")), HealthState.HTTP_ERROR, "500"),
