@@ -47,6 +47,8 @@ __all__ = [
 MAX_REMEMBERED_SERIES = 200_000
 """Series remembered per target. A target whose label values never repeat would otherwise fill the memory."""
 
+SOON_FULL = frozenset({"time.warm_up", "time.warm_up_cycles"})
+"""Counters that reach their end right after a start: a new process shows the old value again at once."""
 ROUNDING = 1e-9
 """Relative fall that is rounding: engines add floats of several processes in an order that may change."""
 
@@ -200,6 +202,8 @@ def _falls(memory: CounterMemory, counters: Mapping[SeriesKey, float]) -> tuple[
     """Return (fell, compared) over the counters that were above 0 and were read again."""
     fell = compared = 0
     for key, value in counters.items():
+        if key[0] in SOON_FULL:
+            continue
         last = memory.counters.get(key)
         if last is not None and last[0] > 0:
             compared += 1
