@@ -21,7 +21,7 @@ PAGES = {
     "/sources": {"source-up", "source-duration"},
 }
 """Path: its charts. Each must draw a line, or a point, of values; lines of gaps alone do not count."""
-DRAW_SECONDS = 240.0
+DRAW_SECONDS = 90.0
 DRAWN = """() => [...document.querySelectorAll("chart-panel")]
     .filter((panel) => panel.querySelector(".scatterlayer .trace :is(path.js-line[d*=L], path.point)"))
     .map((panel) => panel.getAttribute("name"))"""
@@ -69,8 +69,8 @@ def scraped_twice(product: Product, server: str) -> bool:
 
 
 def shows(visit: Visit, charts: set[str]) -> bool:
-    """Return whether just these charts of the page show values."""
-    return set(visit.evaluate(DRAWN)) == charts
+    """Return whether these charts of the page show values; a demo that reports requests has more."""
+    return set(visit.evaluate(DRAWN)) >= charts
 
 
 def visit_all(visitor: Visitor, product: Product, name: str, server: str) -> dict[str, Visit]:
