@@ -37,7 +37,7 @@ test: $(VENV)/.setup-dev ## all tests, against a real engine, databases and brow
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not benchmark" $(ARGS)
 
 bench: $(VENV)/.setup-dev ## benchmarks: ratios measured in one run
-	$(BIN)/pytest -m benchmark -s tests/benchmarks $(ARGS)
+	$(BIN)/pytest -m benchmark -s tests/benchmarks tests/e2e $(ARGS)
 
 docs: $(VENV)/.setup-dev ## write the generated pages of docs/ anew
 	$(BIN)/python scripts/docs.py

@@ -89,6 +89,14 @@ def test_all_fell_tells_a_restart() -> None:
     assert (second.fell, second.compared) == (2, 2)
 
 
+def test_counters_that_are_soon_full_hide_no_restart() -> None:
+    warm = {"time.warm_up_cycles": 2.0, "time.warm_up": 0.04}
+    first, _ = scrape(CounterMemory(), 1_000, a=100.0, **warm)
+    second, _ = scrape(first.memory, 2_000, a=4.0, **{**warm, "time.warm_up": 0.08})
+    assert second.all_fell
+    assert (second.fell, second.compared) == (1, 1)
+
+
 def test_nothing_to_compare_is_not_a_restart() -> None:
     first, _ = scrape(CounterMemory(), 1_000, a=0.0)
     second, _ = scrape(first.memory, 2_000, a=0.0, b=1.0)

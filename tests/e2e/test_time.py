@@ -23,9 +23,9 @@ ENOUGH_CYCLES = 220
 VERIFY_AGREEMENT = 0.15
 """The timer wraps the runner, the probe the worker's forward around it: on this tiny model that shows."""
 CYCLE_AGREEMENT = 0.05
-RATES_AGREEMENT = 0.6
-"""A dozen windows of 20 cycles, without the first two after the pause, on processors that other tests use:
-4 to 8 % were seen."""
+RATES_AGREEMENT = 0.15
+"""A dozen windows of 20 cycles, without the first two after the pause: 4 to 18 % were seen where nothing else
+ran, 43 % beside another test. Rates follow what the processors do, so this is measured by `make bench`."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,7 @@ def test_the_probe_and_the_device_timer_see_the_same_verify(timed: tuple[Running
     assert timer["active_ms"] == pytest.approx(probe["active_ms"], rel=CYCLE_AGREEMENT)
 
 
+@pytest.mark.benchmark
 def test_the_rates_give_the_same_cycle(timed: tuple[RunningRig, Document]) -> None:
     _, found = timed
     rates = level(found, "gauges")["active_ms"]

@@ -201,13 +201,13 @@ def test_what_nobody_expected_names_the_batch_and_tells_nothing_else(
 
 def test_only_so_many_bodies_are_held_at_once(lone_web: Web) -> None:
     ingest = lone_web.app.state.ingest
-    ingest.held = receiving.AT_ONCE
+    ingest.places.held = receiving.AT_ONCE
     answer = push(lone_web, packed([make_batch(1)]))
     assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
-    ingest.held = 0
+    ingest.places.held = 0
     assert push(lone_web, packed([make_batch(1)])).status_code == 200
     assert push(lone_web, b"", content_encoding="zstd").status_code == 422
-    assert ingest.held == 0, "places are given back after errors too"
+    assert ingest.places.held == 0, "places are given back after errors too"
 
 
 def test_a_body_that_trickles_is_given_up(lone_web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_body_that_trickles_is_given_up(lone_web: Web, monkeypatch: pytest.Mon
 
     answer = push(lone_web, trickle())  # type: ignore[arg-type]
     assert answer.status_code == 408
-    assert lone_web.app.state.ingest.held == 0
+    assert lone_web.app.state.ingest.places.held == 0
 
 
 def test_a_collector_asks_how_far_it_got(web: Web) -> None:
@@ -296,4 +296,4 @@ def test_a_sender_that_goes_away_is_no_error_of_the_server(
     asyncio.run(lone_web.app(scope, receive, send))
     assert answered[0]["status"] == 400
     assert "unexpected_error" not in capsys.readouterr().out
-    assert lone_web.app.state.ingest.held == 0
+    assert lone_web.app.state.ingest.places.held == 0
