@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 from specscope_collectors.clock import Monotonic
-from specscope_collectors.increments import ROUNDING, SeriesKey
+from specscope_collectors.increments import SeriesKey, falls
 
 HELD_SCRAPES = 3
 """Scrapes, after the one that fell, for which values wait."""
@@ -90,6 +90,5 @@ class Watch:
 
 def fell_together(before: Mapping[SeriesKey, float], now: Mapping[SeriesKey, float]) -> bool:
     """Return whether at least `LEAST_SHARE` of the counters that were above 0 are lower now."""
-    pairs = [(before[key], value) for key, value in now.items() if before.get(key, 0) > 0]
-    fell = sum(value < old * (1 - ROUNDING) for old, value in pairs)
-    return fell > 0 and fell >= LEAST_SHARE * len(pairs)
+    fell, compared = falls((key, before[key], value) for key, value in now.items() if key in before)
+    return fell > 0 and fell >= LEAST_SHARE * compared

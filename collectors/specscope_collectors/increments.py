@@ -20,7 +20,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from specscope_collectors.counter_memory import (
@@ -92,7 +92,8 @@ def advance(
     ``down_ms``, the last time (if any) at which nothing served there.
     """
     start = memory.forgotten(down_ms) if fresh_process else memory
-    fell, compared = _falls(memory, counters)
+    known = memory.counters
+    fell, compared = falls((key, known[key][0], now) for key, now in counters.items() if key in known)
     if start.scraped_ms is not None and time_ms <= start.scraped_ms:
         return Advance([], [], start.rebased(time_ms), fell, compared, clock_went_back=True)
     step = _Step(start, time_ms)
@@ -198,14 +199,14 @@ def _histogram_fell(before: HistogramState, now: HistogramState) -> bool:
     return any(new < old for new, old in zip(now.buckets, before.buckets, strict=True))
 
 
-def _falls(memory: CounterMemory, counters: Mapping[SeriesKey, float]) -> tuple[int, int]:
-    """Return (fell, compared) over the counters that were above 0 and were read again."""
+def falls(pairs: Iterable[tuple[SeriesKey, float, float]]) -> tuple[int, int]:
+    """Return (fell, compared) over counters, each (key, value before, value now), that were above 0 before.
+
+    Those of `SOON_FULL` say nothing about a restart.
+    """
     fell = compared = 0
-    for key, value in counters.items():
-        if key[0] in SOON_FULL:
-            continue
-        last = memory.counters.get(key)
-        if last is not None and last[0] > 0:
+    for key, before, now in pairs:
+        if before > 0 and key[0] not in SOON_FULL:
             compared += 1
-            fell += value < last[0] * (1 - ROUNDING)
+            fell += now < before * (1 - ROUNDING)
     return fell, compared

@@ -15,6 +15,7 @@ from specscope_server.kit.clock import Clock
 from specscope_server.kit.errors import Unavailable
 from specscope_server.settings import Settings
 from specscope_server.store import migrate
+from specscope_server.store.engine import create_store_engine
 from specscope_server.store.retention import Retention, RetentionLoop
 
 log = structlog.get_logger(__name__)
@@ -34,6 +35,20 @@ def prepare_store(engine: Engine, settings: Settings) -> None:
         )
     log.info("upgrading_database", before=migrate.current(engine), after=migrate.head(engine))
     migrate.upgrade(engine)
+
+
+@contextmanager
+def opened_store(settings: Settings) -> Iterator[Engine]:
+    """Open the database of ``settings`` for a command, brought up to date; close it afterwards.
+
+    Raises `Unavailable` as `prepare_store` does.
+    """
+    engine = create_store_engine(settings.database)
+    try:
+        prepare_store(engine, settings)
+        yield engine
+    finally:
+        engine.dispose()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from sqlalchemy import Engine
 
+from specscope_server.cli.options import Database
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.settings import load_settings
 from specscope_server.store import migrate
@@ -24,14 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        help="Database URL: sqlite:///FILE or postgresql://USER@HOST/NAME. "
-        "Without it: SPECSCOPE_DATABASE, the settings file, the default file here.",
-    ),
-]
 Revision = Annotated[str, typer.Argument(help="A revision, 'head' (newest) or 'base' (none).")]
 
 

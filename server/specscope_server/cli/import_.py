@@ -17,11 +17,12 @@ from sqlalchemy.exc import DBAPIError
 
 from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson, as_text
 from specscope_collectors.sources.sglang_log.services import SeveralServicesError
-from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
+from specscope_server.cli.import_arguments import DryRun, Server, Timezone, name_of, zone_of
 from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, Outcome, dry_portions
 from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
 from specscope_server.cli.import_trace import trace
+from specscope_server.cli.options import Database
 from specscope_server.cli.progress import ReadingBar
 from specscope_server.kit.errors import InvalidInput, SpecscopeError
 from specscope_server.logging import configure_logging

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
+from specscope_collectors.zones import zone_named
 from specscope_server.kit.errors import InvalidInput
 
 Server = Annotated[str, typer.Option("--server", help="Name under which the server is shown.")]
@@ -15,13 +15,6 @@ Timezone = Annotated[
     str,
     typer.Option(
         help="Zone of times written without one, e.g. Europe/Berlin. Times with a zone keep theirs."
-    ),
-]
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="Database URL: sqlite:///FILE or postgresql://USER@HOST/NAME. Without it: SPECSCOPE_DATABASE, "
-        "the settings file, the default file here."
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the observations instead of storing them.")]
@@ -36,12 +29,9 @@ def name_of(server: str) -> str:
 
 def zone_of(name: str) -> tzinfo:
     """Return the time zone of this name; raise `InvalidInput`."""
-    if name.upper() in ("UTC", "Z"):
-        return UTC
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return zone_named(name)
+    except ValueError as error:
         raise InvalidInput(
-            f"--timezone {name}: there is no such zone here; write it like Europe/Berlin or UTC "
-            "(zones come from the package tzdata where the system has none)"
+            f"--timezone {name}: {error} (zones come from the package tzdata where the system has none)"
         ) from None

@@ -24,8 +24,7 @@ from specscope_server.cli.import_witness import StoredWitness
 from specscope_server.kit.clock import Clock, system_clock
 from specscope_server.models import Server
 from specscope_server.settings import Settings
-from specscope_server.startup import prepare_store
-from specscope_server.store.engine import create_store_engine
+from specscope_server.startup import opened_store
 from specscope_server.store.ingest import Applied, IngestWriter
 from specscope_server.store.limits import Limits
 
@@ -132,9 +131,7 @@ class LogImport:
         self, parts: list[LogPart], settings: Settings, clock: Clock = system_clock
     ) -> tuple[Outcome, list[str]]:
         """Store the log; return its summary and what became of each file, in words."""
-        engine = create_store_engine(settings.database)
-        try:
-            prepare_store(engine, settings)
+        with opened_store(settings) as engine:
             # No limit of age: what is older than the retention of raw samples is kept as summaries.
             limits = Limits(max_series_per_launch=settings.max_series_per_target, max_age_ms=None)
             writer = IngestWriter(engine, clock, limits)
@@ -145,8 +142,6 @@ class LogImport:
             else:
                 summary = self._store(parts, storing)
             return summary, [*storing.outcome, *_aged(summary, settings.retention_raw_days, clock())]
-        finally:
-            engine.dispose()
 
     def _store_pipe(self, part: LogPart, storing: Storing, clock: Clock) -> Outcome:
         """Store what comes, as it comes."""

@@ -21,13 +21,13 @@ from specscope_collectors.sources.prometheus.segment import SharedError
 from specscope_collectors.sources.prometheus.settings import Config
 from specscope_collectors.sources.sglang_log.printing import as_ndjson
 from specscope_collectors.sources.sglang_log.report import plain
-from specscope_server.cli.import_arguments import Database, DryRun
+from specscope_server.cli.import_arguments import DryRun
+from specscope_server.cli.options import Database
 from specscope_server.cli.prometheus_history import Asked, CountingSink, HistoryImport, Outcome
 from specscope_server.kit.clock import system_clock
 from specscope_server.logging import configure_logging
 from specscope_server.settings import Settings, load_settings
-from specscope_server.startup import prepare_store
-from specscope_server.store.engine import create_store_engine
+from specscope_server.startup import opened_store
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.limits import Limits
 
@@ -136,16 +136,12 @@ def _run(config: Config, since: str, until: str | None, settings: Settings, *, d
             job = HistoryImport(asked, PrintingSink(), bars)
             lines = _finished(job, ())
         else:
-            engine = create_store_engine(settings.database)
-            try:
-                prepare_store(engine, settings)
+            with opened_store(settings) as engine:
                 # No limit of age: what is older than the retention of raw samples is kept as summaries.
                 limits = Limits(max_series_per_launch=settings.max_series_per_target, max_age_ms=None)
                 sink = CountingSink(IngestWriter(engine, system_clock, limits))
                 job = HistoryImport(asked, sink, bars, engine)
                 lines = _finished(job, sink.stored.items())
-            finally:
-                engine.dispose()
     for line in lines:
         typer.echo(line, err=True)
     if not any(outcome.tally.scrapes or not outcome.is_refused for outcome in job.outcomes):

@@ -8,7 +8,6 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import tzinfo
 from enum import StrEnum
 from io import BufferedReader
@@ -18,10 +17,10 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import typer
-from sqlalchemy import Engine
 
 from specscope_collectors.sources.requests.export import hour_of
-from specscope_server.cli.import_arguments import Database, DryRun, Server, Timezone, name_of, zone_of
+from specscope_server.cli.import_arguments import DryRun, Server, Timezone, name_of, zone_of
+from specscope_server.cli.options import Database
 from specscope_server.cli.progress import ReadingBar, opened
 from specscope_server.kit.clock import system_clock
 from specscope_server.kit.errors import InvalidInput
@@ -29,8 +28,7 @@ from specscope_server.logging import configure_logging
 from specscope_server.requests.receiving import Read, lines_of, read, store
 from specscope_server.requests.schemas import Refused
 from specscope_server.settings import Settings, load_settings
-from specscope_server.startup import prepare_store
-from specscope_server.store.engine import create_store_engine
+from specscope_server.startup import opened_store
 from specscope_server.store.limits import Limits
 
 USAGE_ERROR, FAILURE = 2, 1
@@ -142,10 +140,7 @@ def _print(files: list[Path], zone: tzinfo, outcome: Outcome) -> None:
 
 
 def _store(files: list[Path], zone: tzinfo, server: str, settings: Settings, outcome: Outcome) -> None:
-    with ExitStack() as stack:
-        engine: Engine = create_store_engine(settings.database)
-        stack.callback(engine.dispose)
-        prepare_store(engine, settings)
+    with opened_store(settings) as engine:
         now_ms = system_clock()
         oldest_ms = Limits(max_age_ms=int(settings.retention_requests_days * DAY_MS)).oldest_ms(now_ms)
         for found in portions(files, zone, outcome):

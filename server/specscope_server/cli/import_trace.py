@@ -15,14 +15,14 @@ from specscope_collectors.observations import TraceSummary
 from specscope_collectors.traces.bounds import Bounds, TraceError
 from specscope_collectors.traces.opening import CaptureFiles, captures
 from specscope_collectors.traces.printing import as_document, as_lines
-from specscope_server.cli.import_arguments import Database, DryRun, Server, name_of
+from specscope_server.cli.import_arguments import DryRun, Server, name_of
+from specscope_server.cli.options import Database
 from specscope_server.cli.progress import ReadingBar
 from specscope_server.kit.clock import Clock, system_clock
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.logging import configure_logging
 from specscope_server.settings import Settings, load_settings
-from specscope_server.startup import prepare_store
-from specscope_server.store.engine import create_store_engine
+from specscope_server.startup import opened_store
 from specscope_server.traces import receiving
 from specscope_server.traces.receiving import Told
 
@@ -130,9 +130,8 @@ def store_captures(
     found: list[CaptureFiles], told: Told, bar: ReadingBar, settings: Settings, clock: Clock = system_clock
 ) -> int:
     """Store captures, say what became of each, and return how many failed."""
-    engine, failed = create_store_engine(settings.database), 0
-    try:
-        prepare_store(engine, settings)
+    failed = 0
+    with opened_store(settings) as engine:
         for files, outcome in _reduced(found, told, bar, clock):
             try:
                 if isinstance(outcome, Exception):
@@ -147,6 +146,4 @@ def store_captures(
                 typer.echo(line, err=True)
             became = f"trace {trace_id}" if is_new else f"it was there already, as trace {trace_id}"
             typer.echo(f"stored    {outcome.name}: {became}", err=True)
-    finally:
-        engine.dispose()
     return failed

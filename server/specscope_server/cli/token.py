@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from sqlalchemy import Engine
 
+from specscope_server.cli.options import Database
 from specscope_server.kit.clock import system_clock
 from specscope_server.kit.errors import SpecscopeError
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.web.scopes import Scope
 from specscope_server.settings import load_settings
-from specscope_server.startup import prepare_store
-from specscope_server.store.engine import create_store_engine
+from specscope_server.startup import opened_store
 from specscope_server.store.tokens import create_token, list_tokens, revoke_token
 
 app = typer.Typer(
@@ -25,14 +22,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        help="Database URL: sqlite:///FILE or postgresql://USER@HOST/NAME. "
-        "Without it: SPECSCOPE_DATABASE, the settings file, the default file here.",
-    ),
-]
 Name = Annotated[str, typer.Argument(help="Who uses it, e.g. the name of the GPU host.")]
 ScopeOption = Annotated[
     Scope,
@@ -47,14 +36,14 @@ ScopeOption = Annotated[
 @app.command()
 def create(name: Name, scope: ScopeOption, database: Database = None) -> None:
     """Make a token and print it: it is shown this once, and only its hash is kept."""
-    with _opened(database) as engine:
+    with opened_store(load_settings({"database": database})) as engine:
         typer.echo(create_token(engine, name, scope, system_clock()))
 
 
 @app.command("list")
 def list_(database: Database = None) -> None:
     """List all tokens, the revoked ones too: name, scope, created, last used, revoked."""
-    with _opened(database) as engine:
+    with opened_store(load_settings({"database": database})) as engine:
         rows = [
             (row.name, row.scope, _time(row.created_ms), _time(row.last_used_ms), _time(row.revoked_ms))
             for row in list_tokens(engine)
@@ -68,7 +57,7 @@ def list_(database: Database = None) -> None:
 @app.command()
 def revoke(name: Name, database: Database = None) -> None:
     """End a token for good; a running server refuses it within seconds."""
-    with _opened(database) as engine:
+    with opened_store(load_settings({"database": database})) as engine:
         revoke_token(engine, name, system_clock())
     typer.echo(f"{name}: revoked")
 
@@ -87,14 +76,3 @@ def main(argv: list[str]) -> int:
 
 def _time(time_ms: int | None) -> str:
     return "–" if time_ms is None else to_iso(time_ms)
-
-
-@contextmanager
-def _opened(database: str | None) -> Iterator[Engine]:
-    settings = load_settings({"database": database})
-    engine = create_store_engine(settings.database)
-    try:
-        prepare_store(engine, settings)
-        yield engine
-    finally:
-        engine.dispose()

@@ -22,8 +22,9 @@ from specscope_collectors.traces.capture import (
     wait,
 )
 from specscope_collectors.traces.opening import captures
-from specscope_server.cli.import_arguments import Database, name_of
+from specscope_server.cli.import_arguments import name_of
 from specscope_server.cli.import_trace import Name, Note, store_captures
+from specscope_server.cli.options import Database
 from specscope_server.cli.progress import ReadingBar
 from specscope_server.kit.errors import SpecscopeError
 from specscope_server.logging import configure_logging

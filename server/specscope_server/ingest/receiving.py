@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
@@ -12,10 +12,12 @@ from fastapi import Depends, Request
 from specscope_server.ingest.decoding import Batches, too_large, unpack
 from specscope_server.ingest.service import MeteredSink
 from specscope_server.ingest.sharing import Sharing
-from specscope_server.kit.errors import TooSlow, Unavailable
+from specscope_server.kit.errors import TooSlow
+from specscope_server.kit.web.uploads import Places
 
 AT_ONCE = 4
 """Bodies held at the same time; more would wait for the database anyway, and take memory and threads."""
+FULL = f"{AT_ONCE} other bodies are being stored; try again in a moment"
 READ_SECONDS = 30.0
 
 
@@ -26,8 +28,8 @@ class Ingest:
     sink: MeteredSink
     sharing: Sharing
     limit_bytes: int
-    held: int = 0
-    """Bodies that are being read or applied; only the event loop's thread touches it."""
+    places: Places = field(default_factory=lambda: Places(AT_ONCE, FULL))
+    """Of bodies that are being read or applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,15 @@ async def read_pushed(request: Request, ingest: Ingesting) -> AsyncIterator[Push
 
     Raises `Unavailable` when too many are held, `TooLarge`, `TooSlow`.
     """
-    if ingest.held >= AT_ONCE:
-        raise Unavailable(f"{AT_ONCE} other bodies are being stored; try again in a moment")
-    ingest.held += 1
-    try:
-        async with asyncio.timeout(READ_SECONDS):
-            raw = await _read(request, ingest.limit_bytes)
+    with ingest.places.place():
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                raw = await _read(request, ingest.limit_bytes)
+        except TimeoutError:
+            raise TooSlow(f"the body did not arrive within {READ_SECONDS:g} s; send smaller ones") from None
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         encoding = request.headers.get("content-encoding", "").strip().lower()
         yield Pushed(raw, media, encoding, ingest.limit_bytes)
-    except TimeoutError:
-        raise TooSlow(f"the body did not arrive within {READ_SECONDS:g} s; send smaller ones") from None
-    finally:
-        ingest.held -= 1
 
 
 async def _read(request: Request, limit: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from specscope_server.timing.summary_example import SUMMARY
+from specscope_server.timing.summary_example import LAUNCH, SUMMARY
 
 __all__ = ["COMPARISON", "RANKS", "SUMMARY", "SURFACE", "TREND"]
 
@@ -91,15 +91,7 @@ SURFACE: dict[str, Any] = {
 }
 RANKS: dict[str, Any] = {
     "server": "gpu1:30000",
-    "launch": {
-        "id": 2,
-        "words": "SGLang 0.5.15 · EAGLE3 K=3 D=4",
-        "first_seen": "2026-03-01T12:55:00.000Z",
-        "last_seen": "2026-03-01T12:59:50.000Z",
-        "num_steps": 3,
-        "num_draft_tokens": 4,
-        "is_plain": False,
-    },
+    "launch": LAUNCH,
     "from": "2026-03-01T12:55:00.000Z",
     "to": "2026-03-01T13:00:00.000Z",
     "is_demo": False,

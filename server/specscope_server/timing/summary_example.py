@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+LAUNCH: dict[str, Any] = {
+    "id": 2,
+    "words": "SGLang 0.5.15 · EAGLE3 K=3 D=4",
+    "first_seen": "2026-03-01T12:55:00.000Z",
+    "last_seen": "2026-03-01T12:59:50.000Z",
+    "num_steps": 3,
+    "num_draft_tokens": 4,
+    "is_plain": False,
+}
 SUMMARY: dict[str, Any] = {
     "server": "gpu1:30000",
-    "launch": {
-        "id": 2,
-        "words": "SGLang 0.5.15 · EAGLE3 K=3 D=4",
-        "first_seen": "2026-03-01T12:55:00.000Z",
-        "last_seen": "2026-03-01T12:59:50.000Z",
-        "num_steps": 3,
-        "num_draft_tokens": 4,
-        "is_plain": False,
-    },
+    "launch": LAUNCH,
     "launches": 1,
     "from": "2026-03-01T12:55:00.000Z",
     "to": "2026-03-01T13:00:00.000Z",

@@ -11,10 +11,12 @@ from typing import IO, Annotated
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from specscope_server.kit.errors import TooLarge, TooSlow, Unavailable, UnsupportedMedia
+from specscope_server.kit.errors import TooLarge, TooSlow
+from specscope_server.kit.web.uploads import check_kind, places_of
 
 KINDS = ("application/gzip", "application/x-gzip", "application/json", "application/x-tar")
 AT_ONCE = 2
+FULL = f"{AT_ONCE} other traces are being read; try again in a minute"
 READ_SECONDS = 900.0
 WRITE_BYTES = 1_048_576
 
@@ -27,36 +29,26 @@ class Upload:
     bytes: int
 
 
-@dataclass(slots=True)
-class _Held:
-    count: int = 0
-
-
 async def receive_upload(request: Request) -> AsyncIterator[Upload]:
     """Yield the upload; its file goes with the answer.
 
     Raises `UnsupportedMedia`, `TooLarge`, `TooSlow`, and `Unavailable` when too many come at once.
     """
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media not in KINDS or request.headers.get("content-encoding", "identity") != "identity":
-        raise UnsupportedMedia(
-            f"Content-Type {media[:60]!r} is not read here; send {', '.join(KINDS)}, without Content-Encoding"
-        )
-    held: _Held = getattr(request.app.state, "trace_uploads", None) or _Held()
-    request.app.state.trace_uploads = held
-    if held.count >= AT_ONCE:
-        raise Unavailable(f"{AT_ONCE} other traces are being read; try again in a minute")
-    held.count += 1
-    try:
-        with tempfile.TemporaryFile(prefix="specscope-trace-") as file:
+    check_kind(request, KINDS)
+    limit = int(request.app.state.settings.max_trace_bytes)
+    with (
+        places_of(request, "trace_uploads", AT_ONCE, FULL).place(),
+        tempfile.TemporaryFile(prefix="specscope-trace-") as file,
+    ):
+        try:
             async with asyncio.timeout(READ_SECONDS):
-                size = await _write(request, file, int(request.app.state.settings.max_trace_bytes))
-            file.seek(0)
-            yield Upload(file, size)
-    except TimeoutError:
-        raise TooSlow(f"the trace did not arrive within {READ_SECONDS:g} s; import it on its host") from None
-    finally:
-        held.count -= 1
+                size = await _write(request, file, limit)
+        except TimeoutError:
+            raise TooSlow(
+                f"the trace did not arrive within {READ_SECONDS:g} s; import it on its host"
+            ) from None
+        file.seek(0)
+        yield Upload(file, size)
 
 
 async def _write(request: Request, file: IO[bytes], limit: int) -> int:

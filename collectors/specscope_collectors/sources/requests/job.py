@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
 from specscope_collectors.job import Job, JobContext, JobError
 from specscope_collectors.sources.requests.following import SOURCE, Following
+from specscope_collectors.tailing.job import FollowJob
+from specscope_collectors.zones import zone_named
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,42 +36,23 @@ def build(config: Config, context: JobContext) -> list[Job]:
         raise JobError(f"requests {config.directory}: server = {config.server!r} is no name")
     if not config.interval_seconds > 0:
         raise JobError(f"requests {config.directory}: interval_seconds must be greater than 0")
-    return [FollowJob(config, _zone(config), context)]
+    return [_follow_job(config, _zone(config), context)]
 
 
-class FollowJob:
-    """Looks into the directory again and again."""
-
-    def __init__(self, config: Config, zone: tzinfo, context: JobContext) -> None:
-        self.name = f"{SOURCE}:{config.directory}"
-        self._interval_seconds = config.interval_seconds
-        self._pool = context.pool
-        self._following = Following(
-            directory=Path(config.directory).expanduser(),
-            server=config.server.strip(),
-            zone=zone,
-            from_beginning=config.from_beginning,
-            context=context,
-            collector_id=f"{SOURCE}:{config.server.strip()}:{config.directory}",
-        )
-
-    async def step(self) -> float:
-        """Read what has come and store it."""
-        has_more = await asyncio.get_running_loop().run_in_executor(self._pool, self._following.step)
-        return 0.0 if has_more else self._interval_seconds
-
-    async def close(self) -> None:
-        """Close the files."""
-        self._following.close()
+def _follow_job(config: Config, zone: tzinfo, context: JobContext) -> Job:
+    following = Following(
+        directory=Path(config.directory).expanduser(),
+        server=config.server.strip(),
+        zone=zone,
+        from_beginning=config.from_beginning,
+        context=context,
+        collector_id=f"{SOURCE}:{config.server.strip()}:{config.directory}",
+    )
+    return FollowJob(f"{SOURCE}:{config.directory}", following, config.interval_seconds, context.pool)
 
 
 def _zone(config: Config) -> tzinfo:
-    if config.timezone.upper() in ("UTC", "Z"):
-        return UTC
     try:
-        return ZoneInfo(config.timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise JobError(
-            f"requests {config.directory}: timezone = {config.timezone!r}: there is no such zone here; write "
-            "it like Europe/Berlin or UTC"
-        ) from None
+        return zone_named(config.timezone)
+    except ValueError as error:
+        raise JobError(f"requests {config.directory}: timezone = {config.timezone!r}: {error}") from None

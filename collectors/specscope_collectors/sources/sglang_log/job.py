@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
-from datetime import UTC, date, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import date, tzinfo
 
 import msgspec
 
 from specscope_collectors.job import Job, JobContext, JobError
 from specscope_collectors.sources.sglang_log import SOURCE
 from specscope_collectors.sources.sglang_log.following import Following, Told
+from specscope_collectors.tailing.job import FollowJob
+from specscope_collectors.zones import zone_named
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,47 +46,28 @@ def build(config: Config, context: JobContext) -> list[Job]:
         raise JobError(f"sglang_log {config.path}: interval_seconds must be greater than 0, and finite")
     config = msgspec.structs.replace(config, path=os.path.normpath(config.path))  # one file, one name
     told = Told(zone=_zone(config), day=_day(config), year=config.year)
-    return [FollowJob(config, told, context)]
+    return [_follow_job(config, told, context)]
 
 
-class FollowJob:
-    """Looks at the files again and again."""
-
-    def __init__(self, config: Config, told: Told, context: JobContext) -> None:
-        chosen = f"#{config.service}" if config.service else ""
-        self.name = f"{SOURCE}:{config.path}{chosen}"
-        self._interval_seconds = config.interval_seconds
-        self._pool = context.pool
-        self._following = Following(
-            path=config.path,
-            server=config.server.strip(),
-            service=config.service,
-            from_beginning=config.from_beginning,
-            told=told,
-            context=context,
-            collector_id=f"{SOURCE}:{config.server.strip()}:{config.path}{chosen}",
-        )
-
-    async def step(self) -> float:
-        """Read what has come and store it."""
-        has_more = await asyncio.get_running_loop().run_in_executor(self._pool, self._following.step)
-        return 0.0 if has_more else self._interval_seconds
-
-    async def close(self) -> None:
-        """Close the files."""
-        self._following.close()
+def _follow_job(config: Config, told: Told, context: JobContext) -> Job:
+    chosen = f"#{config.service}" if config.service else ""
+    following = Following(
+        path=config.path,
+        server=config.server.strip(),
+        service=config.service,
+        from_beginning=config.from_beginning,
+        told=told,
+        context=context,
+        collector_id=f"{SOURCE}:{config.server.strip()}:{config.path}{chosen}",
+    )
+    return FollowJob(f"{SOURCE}:{config.path}{chosen}", following, config.interval_seconds, context.pool)
 
 
 def _zone(config: Config) -> tzinfo:
-    if config.timezone.upper() in ("UTC", "Z"):
-        return UTC
     try:
-        return ZoneInfo(config.timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise JobError(
-            f"sglang_log {config.path}: timezone = {config.timezone!r}: there is no such zone here; write it "
-            "like Europe/Berlin or UTC"
-        ) from None
+        return zone_named(config.timezone)
+    except ValueError as error:
+        raise JobError(f"sglang_log {config.path}: timezone = {config.timezone!r}: {error}") from None
 
 
 def _day(config: Config) -> date | None:
