@@ -6,8 +6,9 @@ engine is told by what the target answers on ``/metrics``, not by configuration.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -64,6 +65,11 @@ class Ask(Protocol):
         ...
 
 
+def prefixed(names: Iterable[frozenset[str]], prefixes: Iterable[str]) -> frozenset[str]:
+    """Return all names of several sets, each with every prefix."""
+    return frozenset(prefix + name for prefix, several in product(prefixes, names) for name in several)
+
+
 class Engine(Protocol):
     """One kind of server that can be watched."""
 
@@ -90,6 +96,11 @@ class Engine(Protocol):
     @property
     def wanted(self) -> frozenset[str]:
         """Names of the samples that `map` uses."""
+        ...
+
+    @property
+    def telling(self) -> frozenset[str]:
+        """Names of the samples by which it can be told how new the engine is."""
         ...
 
     @property

@@ -42,6 +42,12 @@ def wanted_names() -> frozenset[str]:
     return frozenset[str]().union(*(engine.wanted for engine in engines()))
 
 
+@cache
+def telling_names() -> frozenset[str]:
+    """Return the names of all samples by which any engine's version is told."""
+    return frozenset[str]().union(*(engine.telling for engine in engines()))
+
+
 def titles() -> str:
     """Return the engines' names for a sentence: ``SGLang or vLLM``."""
     return " or ".join(engine.title for engine in engines())

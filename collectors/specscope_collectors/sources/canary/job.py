@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from pathlib import Path
 
 import msgspec
 import structlog
 
+from specscope_collectors.access import read_key
 from specscope_collectors.board import Watched
 from specscope_collectors.fetch import make_client
 from specscope_collectors.job import Job, JobContext, JobError
@@ -173,16 +172,8 @@ class CanaryJob:
 
 def _key(config: Config) -> str | None:
     """Return the API key that the table names. Raises `JobError`."""
-    if config.api_key_env is not None:
-        key = os.environ.get(config.api_key_env, "").strip()
-        if not key:
-            raise JobError(
-                f"canary: api_key_env names {config.api_key_env}, which is not set; set it or leave it out"
-            )
-        return key
-    if config.api_key_file is not None:
-        try:
-            return Path(config.api_key_file).read_text("utf-8").strip() or None
-        except (OSError, UnicodeDecodeError) as error:
-            raise JobError(f"canary: api_key_file {config.api_key_file} cannot be read: {error}") from None
-    return None
+    problems: list[str] = []
+    key = read_key(config.api_key_env, config.api_key_file, "canary", problems)
+    if problems:
+        raise JobError("; ".join(problems))
+    return key

@@ -6,12 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from specscope_collectors.engines import engines, wanted_names
+from specscope_collectors.engines import engines, telling_names, wanted_names
 from specscope_collectors.exposition.table import DEMO_MARKER, RANK_LABELS
-from specscope_collectors.sources.sglang_metrics.table import PREFIXES as SGLANG_PREFIXES
-from specscope_collectors.sources.sglang_metrics.version import CAME_WITH as SGLANG_CAME_WITH
-from specscope_collectors.sources.vllm_metrics.table import CAME_WITH as VLLM_CAME_WITH
-from specscope_collectors.sources.vllm_metrics.table import PREFIXES as VLLM_PREFIXES
 
 UP = "up"
 STARTED = "process_start_time_seconds"
@@ -30,14 +26,7 @@ _HEAD = re.compile(r"[a-z]+[:_]")
 @cache
 def engine_names() -> frozenset[str]:
     """Return the names of all samples that are mapped or tell the version of an engine."""
-    telling = [
-        prefix + name
-        for prefixes, came_with in ((SGLANG_PREFIXES, SGLANG_CAME_WITH), (VLLM_PREFIXES, VLLM_CAME_WITH))
-        for names in came_with.values()
-        for prefix in prefixes
-        for name in names
-    ]
-    return (wanted_names() | frozenset(telling)) - BESIDE
+    return (wanted_names() | telling_names()) - BESIDE
 
 
 def heads(names: Iterable[str]) -> frozenset[str]:

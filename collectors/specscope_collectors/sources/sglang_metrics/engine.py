@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from specscope_collectors.engine import Ask, InfoReading, LoadsReading, Told
+from specscope_collectors.engine import Ask, InfoReading, LoadsReading, Told, prefixed
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.exposition.parse import Exposition
 from specscope_collectors.finding import Finding, lacking, ok
@@ -19,6 +19,7 @@ from specscope_collectors.sources.sglang_loads.reading import read_loads
 from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
 from specscope_collectors.sources.sglang_metrics.missing import missing_of, reporters
 from specscope_collectors.sources.sglang_metrics.table import PREFIXES, WANTED
+from specscope_collectors.sources.sglang_metrics.version import CAME_WITH
 
 LOADS_BESIDE_METRICS = frozenset({
     "spec.lifetime_accept_length", "engine.max_running_requests", "memory.weights", "memory.kv_cache",
@@ -35,6 +36,7 @@ class SGLang:
     source = "sglang_metrics"
     prefix = PREFIXES[0]
     wanted = WANTED
+    telling = prefixed(CAME_WITH.values(), PREFIXES)
     metrics_off_remedy = "start SGLang with --enable-metrics"
     start_evidence = EVIDENCE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from specscope_collectors.engine import Ask, InfoReading
+from specscope_collectors.engine import Ask, InfoReading, prefixed
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.exposition.parse import Exposition
 from specscope_collectors.finding import Finding
@@ -13,7 +13,7 @@ from specscope_collectors.sources.vllm_metrics import info
 from specscope_collectors.sources.vllm_metrics.mapping import map_exposition
 from specscope_collectors.sources.vllm_metrics.missing import findings_of, missing_of
 from specscope_collectors.sources.vllm_metrics.renaming import WANTED
-from specscope_collectors.sources.vllm_metrics.table import PREFIXES
+from specscope_collectors.sources.vllm_metrics.table import CAME_WITH, PREFIXES
 
 
 class Vllm:
@@ -24,6 +24,7 @@ class Vllm:
     source = "vllm_metrics"
     prefix = PREFIXES[0]
     wanted = WANTED
+    telling = prefixed(CAME_WITH.values(), PREFIXES)
     metrics_off_remedy = "a proxy may hide /metrics: vLLM's own server always offers it"
     start_evidence = frozenset[str]()
 
