@@ -27,6 +27,7 @@ from specscope_server.kit.web.headers import HostCheck, SecurityHeaders
 from specscope_server.kit.web.health import health_router
 from specscope_server.kit.web.layers import CatchUnexpected, HeadAsGet
 from specscope_server.kit.web.login import login_router
+from specscope_server.kit.web.origin import OriginCheck
 from specscope_server.kit.web.problems import Problem
 from specscope_server.kit.web.state import AppState
 from specscope_server.kit.web.telemetry import RequestTimer, Telemetry
@@ -119,6 +120,7 @@ def _add_layers(app: FastAPI, settings: Settings, guard: Guard | None, telemetry
     app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)
     if guard is not None:
         app.add_middleware(TokenAuth, guard=guard)
+    app.add_middleware(OriginCheck, allowed=settings.allowed_hosts)
     app.add_middleware(HostCheck, allowed=[*settings.allowed_hosts, *_listening(settings.host)])
     app.add_middleware(HeadAsGet)
     app.add_middleware(CatchUnexpected, on_error=app.exception_handlers.pop(Exception))
