@@ -1,0 +1,1 @@
+"""Getting notifications to their channels: outbox, attempts, retries, and who may be connected to."""
