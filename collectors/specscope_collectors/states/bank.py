@@ -1,0 +1,140 @@
+"""Profiles of all places of a reference, stacked, so that one window is compared with all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specscope_collectors.states.sums import Floats, Integers, Sums, UnequalError
+
+LEAST_REFERENCE_ROWS = 4
+"""Rows of a token id in a reference from which on its mean direction is used."""
+VARIANCE_FLOOR = 1e-3
+"""Of the median variance of a place's channels: below it a channel is as good as constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the states of a profile stand."""
+
+    name: str
+    """In words: ``boundary 3``, ``training slot 1``, ``last state``."""
+    boundary: int | None = None
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Distances of one window to every place. NaN: it has nothing to compare."""
+
+    distances: Floats
+    rows: int
+    """Rows of the window that they rest on."""
+    ids: int = 0
+    """Token ids that both sides know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """Places of one reference, all of one hidden size and projection."""
+
+    places: tuple[Place, ...]
+    sums: tuple[Sums, ...]
+    hidden_size: int
+    projection: str
+    token_ids: Integers
+    """That every place has enough rows of, ascending."""
+    units: Floats
+    """Mean direction of each token id, projected, of length 1: shape (places, ids, projection size)."""
+    precision: Floats
+    """1 / (2·variance) of each channel: shape (places, hidden_size)."""
+    pull: Floats
+    """2·precision·mean."""
+    constant: Floats
+    """What of the negative log-likelihood does not depend on the window: shape (places,)."""
+    by_boundary: dict[int, int] = field(default_factory=dict)
+    """Boundary → its place."""
+
+    def vcos(self, window: Sums) -> Scores:
+        """Return mean 1 − cos of the mean unit vectors of each token id that both know.
+
+        Ids are weighted by the window's rows on them: a direction of one row is a noisy one.
+        """
+        nothing = Scores(np.full(len(self.places), np.nan), 0)
+        if not window.projection or window.projection != self.projection:
+            return nothing
+        _, mine, theirs = np.intersect1d(
+            self.token_ids, window.token_ids, assume_unique=True, return_indices=True
+        )
+        lengths = np.linalg.norm(window.token_directions[theirs], axis=1)
+        mine, theirs, lengths = mine[lengths > 0], theirs[lengths > 0], lengths[lengths > 0]
+        rows = window.token_rows[theirs]
+        if not len(mine) or window.token_directions.shape[1] != self.units.shape[2]:
+            return nothing
+        served = window.token_directions[theirs] / lengths[:, None]
+        cosines = np.einsum("pkd,kd->pk", self.units[:, mine], served, optimize=True)
+        return Scores((1 - cosines) @ rows / rows.sum(), int(rows.sum()), len(mine))
+
+    def dnll(self, window: Sums) -> Scores:
+        """Return the mean negative log-likelihood of unit vectors, in nats per row and channel.
+
+        Channels are independent Gaussians with the mean and variance of the place. Needs no token ids.
+        """
+        rows = window.norms.rows
+        if not window.has_directions or len(window.directions) != self.precision.shape[1]:
+            return Scores(np.full(len(self.places), np.nan), 0)
+        mean, square = window.directions / rows, window.direction_squares / rows
+        found = self.precision @ square - self.pull @ mean + self.constant
+        return Scores(found / self.hidden_size, rows)
+
+
+def bank_of(places: Sequence[Place], sums: Sequence[Sums]) -> Bank:
+    """Stack profiles. Raises UnequalError when there are none, or they do not belong together."""
+    if not places or len(places) != len(sums):
+        raise UnequalError("a reference has no profile to compare with")
+    sizes = sorted({each.hidden_size for each in sums})
+    if len(sizes) > 1:
+        raise UnequalError(f"a reference has profiles of hidden sizes {', '.join(map(str, sizes))}")
+    ids, units, projection = _units(sums)
+    precision, pull, constant = _likelihood(sums, sizes[0])
+    by_boundary = {
+        place.boundary: index
+        for index, place in reversed(list(enumerate(places)))
+        if place.boundary is not None
+    }
+    return Bank(
+        tuple(places), tuple(sums), sizes[0], projection, ids, units, precision, pull, constant, by_boundary
+    )
+
+
+def _units(sums: Sequence[Sums]) -> tuple[Integers, Floats, str]:
+    names = {each.projection for each in sums}
+    widths = {each.token_directions.shape[1] for each in sums}
+    common: NDArray[np.int64] = sums[0].token_ids
+    for each in sums:
+        known = each.token_ids[each.token_rows >= LEAST_REFERENCE_ROWS]
+        common = np.intersect1d(common, known, assume_unique=True)
+    if len(names) != 1 or len(widths) != 1 or names == {""} or not len(common):
+        return np.zeros(0, np.int64), np.zeros((len(sums), 0, 0)), ""
+    vectors = np.stack([each.token_directions[np.searchsorted(each.token_ids, common)] for each in sums])
+    lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
+    return common, vectors / np.where(lengths > 0, lengths, 1), names.pop()
+
+
+def _likelihood(sums: Sequence[Sums], hidden_size: int) -> tuple[Floats, Floats, Floats]:
+    """Return precision, pull and constant; without sums of directions, of shape (places, 0)."""
+    arrays = [(each.directions, each.direction_squares) for each in sums if each.has_directions]
+    if len(arrays) < len(sums) or any(len(array) != hidden_size for pair in arrays for array in pair):
+        empty = np.zeros((len(sums), 0))
+        return empty, empty, np.zeros(len(sums))
+    rows = np.array([[each.norms.rows] for each in sums], np.float64)
+    mean = np.stack([pair[0] for pair in arrays]) / rows
+    variance = np.stack([pair[1] for pair in arrays]) / rows - mean * mean
+    floor = VARIANCE_FLOOR * np.median(np.maximum(variance, 0), axis=1, keepdims=True)
+    variance = np.maximum(variance, np.maximum(floor, np.finfo(np.float64).tiny))
+    precision = 0.5 / variance
+    constant = (precision * mean * mean + 0.5 * np.log(2 * np.pi * variance)).sum(axis=1)
+    return precision, 2 * precision * mean, constant
