@@ -10,6 +10,7 @@ A module there has
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,8 +41,8 @@ class Discover(Access, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant."""
-        if not self.interval_seconds >= 1:
-            raise ValueError(f"interval_seconds = {self.interval_seconds}: at least 1")
+        if not 1 <= self.interval_seconds < math.inf:
+            raise ValueError(f"interval_seconds = {self.interval_seconds}: at least 1, and finite")
         if not self.grace_seconds >= 0:
             raise ValueError(f"grace_seconds = {self.grace_seconds}: at least 0")
         if not self.max_targets >= 1:

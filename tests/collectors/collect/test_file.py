@@ -134,6 +134,7 @@ def test_all_errors_are_said_at_once(tmp_path: Path) -> None:
         ("[[discover]]\nkind = 'dns'\nnames = ['a']\ntype = 'A'", "A and AAAA need a port"),
         ("[[discover]]\nkind = 'dns'\nnames = ['a']\nresolvers = ['ns1']", "'ns1' is no ADDRESS"),
         ("[[discover]]\nkind = 'static'\ntargets = ['a']\ninterval_seconds = 0.1", "at least 1"),
+        ("[[discover]]\nkind = 'static'\ntargets = ['a']\ninterval_seconds = inf", "and finite"),
         ("[[discover]]\nkind = 'sglang_router'\nurl = 'http://k@r:1'", "credentials in the URL"),
         ("nonsense", "is not TOML"),
         ("a" + "[" * 100_000, "is not TOML"),

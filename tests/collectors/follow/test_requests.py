@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -201,6 +202,7 @@ def test_the_store_puts_requests_under_the_launch_in_force(tmp_path: Path) -> No
         ({"directory": "d", "server": ""}, "is no name"),
         ({"directory": "d", "server": "a", "timezone": "Mars/Base"}, "there is no such zone"),
         ({"directory": "d", "server": "a", "interval_seconds": 0.0}, "must be greater than 0"),
+        ({"directory": "d", "server": "a", "interval_seconds": math.inf}, "and finite"),
     ],
 )
 def test_what_cannot_be_is_refused(config: dict[str, Any], words: str, follower: Requests) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import tzinfo
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def build(config: Config, context: JobContext) -> list[Job]:
         raise JobError("requests: directory is empty; name the one that SGLang exports into")
     if not config.server.strip() or not config.server.isprintable():
         raise JobError(f"requests {config.directory}: server = {config.server!r} is no name")
-    if not config.interval_seconds > 0:
-        raise JobError(f"requests {config.directory}: interval_seconds must be greater than 0")
+    if not 0 < config.interval_seconds < math.inf:
+        raise JobError(f"requests {config.directory}: interval_seconds must be greater than 0, and finite")
     return [_follow_job(config, _zone(config), context)]
 
 
