@@ -47,7 +47,7 @@ class Bank:
     projection: str
     token_ids: Integers
     """That every place has enough rows of, ascending."""
-    units: Floats
+    units: NDArray[np.float32]
     """Mean direction of each token id, projected, of length 1: shape (places, ids, projection size)."""
     precision: Floats
     """1 / (2·variance) of each channel: shape (places, hidden_size)."""
@@ -63,32 +63,88 @@ class Bank:
 
         Ids are weighted by the window's rows on them: a direction of one row is a noisy one.
         """
-        nothing = Scores(np.full(len(self.places), np.nan), 0)
-        if not window.projection or window.projection != self.projection:
-            return nothing
+        return self.vcos_of([window])[0]
+
+    def vcos_of(self, windows: Sequence[Sums]) -> list[Scores]:
+        """Return the same of many windows at once."""
+        distances, rows = self.by_id(windows)
+        total = rows.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.einsum("wpk,wk->wp", distances, rows) / total[:, None]
+        return [
+            Scores(mean, int(count), int((each > 0).sum()))
+            for mean, count, each in zip(means, total, rows, strict=True)
+        ]
+
+    def by_id(self, windows: Sequence[Sums]) -> tuple[Floats, Floats]:
+        """Return 1 − cos by place and token id of the bank, shape (windows, places, ids), and rows of each
+        id, shape (windows, ids): 0 where a window has none, or its directions are in another projection.
+        """
+        served, rows = self._served(windows)
+        distances = self._distances(served)
+        rows[~np.isfinite(distances).all(axis=1)] = 0
+        return np.nan_to_num(distances), rows
+
+    def redrawn(self, windows: Sequence[Sums], counts: Floats) -> Floats:
+        """Return vcos of sums in which window w counts counts[round, w] times, shape (rounds, places)."""
+        served, rows = self._served(windows)
+        drawn = counts @ rows
+        distances = self._distances(np.tensordot(counts.astype(np.float32), served, axes=1))
+        known = np.where(np.isfinite(distances).all(axis=1), drawn, 0)
+        total = np.maximum(known.sum(axis=1, keepdims=True), 1)
+        mean: Floats = np.einsum("rpk,rk->rp", np.nan_to_num(distances), known) / total
+        return mean
+
+    def _served(self, windows: Sequence[Sums]) -> tuple[NDArray[np.float32], Floats]:
+        """Return Σu of each token id of the bank, shape (windows, ids, size), and rows of each."""
+        served = np.zeros((len(windows), len(self.token_ids), self.units.shape[2]), np.float32)
+        rows = np.zeros((len(windows), len(self.token_ids)))
+        for index, window in enumerate(windows):
+            mine, theirs = self._shared(window)
+            served[index, mine] = window.token_directions[theirs]
+            rows[index, mine] = window.token_rows[theirs]
+        return served, rows
+
+    def _shared(self, window: Sums) -> tuple[Integers, Integers]:
+        """Return where the ids that both know stand here and there."""
+        size = window.token_directions.shape[1]
+        if not window.projection or window.projection != self.projection or size != self.units.shape[2]:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
         _, mine, theirs = np.intersect1d(
             self.token_ids, window.token_ids, assume_unique=True, return_indices=True
         )
-        lengths = np.linalg.norm(window.token_directions[theirs], axis=1)
-        mine, theirs, lengths = mine[lengths > 0], theirs[lengths > 0], lengths[lengths > 0]
-        rows = window.token_rows[theirs]
-        if not len(mine) or window.token_directions.shape[1] != self.units.shape[2]:
-            return nothing
-        served = window.token_directions[theirs] / lengths[:, None]
-        cosines = np.einsum("pkd,kd->pk", self.units[:, mine], served, optimize=True)
-        return Scores((1 - cosines) @ rows / rows.sum(), int(rows.sum()), len(mine))
+        return mine, theirs
+
+    def _distances(self, served: NDArray[np.float32]) -> Floats:
+        """Return 1 − cos of vectors (n, ids, size) with every place, shape (n, places, ids)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            served = served / np.linalg.norm(served, axis=2, keepdims=True)
+        cosines = np.matmul(self.units.transpose(1, 0, 2), served.transpose(1, 2, 0))
+        found: Floats = 1 - cosines.transpose(2, 1, 0).astype(np.float64)
+        return found
 
     def dnll(self, window: Sums) -> Scores:
         """Return the mean negative log-likelihood of unit vectors, in nats per row and channel.
 
         Channels are independent Gaussians with the mean and variance of the place. Needs no token ids.
         """
-        rows = window.norms.rows
-        if not window.has_directions or len(window.directions) != self.precision.shape[1]:
-            return Scores(np.full(len(self.places), np.nan), 0)
-        mean, square = window.directions / rows, window.direction_squares / rows
-        found = self.precision @ square - self.pull @ mean + self.constant
-        return Scores(found / self.hidden_size, rows)
+        return self.dnll_of([window])[0]
+
+    def dnll_of(self, windows: Sequence[Sums]) -> list[Scores]:
+        """Return the same of many windows at once."""
+        width = self.precision.shape[1]
+        mean, square = np.full((2, width, len(windows)), np.nan)
+        for index, window in enumerate(windows):
+            if window.has_directions and len(window.directions) == width:
+                mean[:, index] = window.directions / window.norms.rows
+                square[:, index] = window.direction_squares / window.norms.rows
+        found = (self.precision @ square - self.pull @ mean + self.constant[:, None]) / self.hidden_size
+        if not width:
+            found = np.full((len(self.places), len(windows)), np.nan)
+        return [
+            Scores(column, 0 if np.isnan(column).all() else window.norms.rows)
+            for column, window in zip(found.T, windows, strict=True)
+        ]
 
 
 def bank_of(places: Sequence[Place], sums: Sequence[Sums]) -> Bank:
@@ -110,7 +166,7 @@ def bank_of(places: Sequence[Place], sums: Sequence[Sums]) -> Bank:
     )
 
 
-def _units(sums: Sequence[Sums]) -> tuple[Integers, Floats, str]:
+def _units(sums: Sequence[Sums]) -> tuple[Integers, NDArray[np.float32], str]:
     names = {each.projection for each in sums}
     widths = {each.token_directions.shape[1] for each in sums}
     common: NDArray[np.int64] = sums[0].token_ids
@@ -118,10 +174,11 @@ def _units(sums: Sequence[Sums]) -> tuple[Integers, Floats, str]:
         known = each.token_ids[each.token_rows >= LEAST_REFERENCE_ROWS]
         common = np.intersect1d(common, known, assume_unique=True)
     if len(names) != 1 or len(widths) != 1 or names == {""} or not len(common):
-        return np.zeros(0, np.int64), np.zeros((len(sums), 0, 0)), ""
+        return np.zeros(0, np.int64), np.zeros((len(sums), 0, 0), np.float32), ""
     vectors = np.stack([each.token_directions[np.searchsorted(each.token_ids, common)] for each in sums])
     lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
-    return common, vectors / np.where(lengths > 0, lengths, 1), names.pop()
+    units = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return common, units, names.pop()
 
 
 def _likelihood(sums: Sequence[Sums], hidden_size: int) -> tuple[Floats, Floats, Floats]:

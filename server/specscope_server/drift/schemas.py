@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
+from specscope_collectors.states.rules import Fault
 from specscope_server.acceptance.schemas import LaunchMarker, Verdict
 
 
@@ -23,34 +24,6 @@ class CellState(StrEnum):
     """No reference fits: another hidden size, another projection, no reference at all."""
     NO_DATA = "no_data"
     """No rows of this slot and phase."""
-
-
-class Fault(StrEnum):
-    """What is wrong with a slot."""
-
-    NONE = "none"
-    WRONG_BOUNDARY = "wrong_boundary"
-    """Both direction statistics name the same other boundary."""
-    OTHER_SLOT = "other_slot"
-    """The same, where only the slots of training are known."""
-    EMBEDDING = "embedding"
-    """Equal token ids have equal rows: this is boundary 0."""
-    POST_NORM = "post_norm"
-    """Rows are those behind a norm."""
-    GROSS_NORM = "gross_norm"
-    """Norms are of another size: a missing residual, a post-norm state, another layer."""
-    GROSS_DIRECTION = "gross_direction"
-    """Directions are others though norms fit: rotated, permuted, another model."""
-    NOT_FINITE = "not_finite"
-    ZERO_ROWS = "zero_rows"
-    DUPLICATES = "duplicates"
-    """Rows of different token ids are equal to the bit: stale or padded."""
-    RANKS_DISAGREE = "ranks_disagree"
-    """Ranks of a group hold different states: partial sums."""
-    PHASES_DISAGREE = "phases_disagree"
-    """Prefill and verification captured different layers."""
-    CLAIMS_DISAGREE = "claims_disagree"
-    """The engine says that it captures another boundary than the draft was trained on."""
 
 
 class Resolution(StrEnum):
