@@ -34,6 +34,7 @@ check: $(VENV)/.setup-dev ## style, types, import rules, generated docs
 
 test: $(VENV)/.setup-dev ## all tests, against a real engine, databases and browser (set up on first use)
 	$(BIN)/python -m tests.sglang_cpu.install --or-explain
+	$(BIN)/python -m tests.real_model.install --or-explain
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not benchmark" $(ARGS)
 
 bench: $(VENV)/.setup-dev ## benchmarks: ratios measured in one run

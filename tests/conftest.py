@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.browser",
     "tests.support.rig",
     "tests.support.probe",
+    "tests.support.real_model",
 ]
 
 

@@ -51,6 +51,10 @@ class RunningRig:
     extra: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     """More environment variables; ``PYTHONPATH`` goes in front of the rig's own."""
+    target: Path | None = None
+    """Another model than the tiny one."""
+    draft: Path | None = None
+    """The draft of that model."""
     export_folder: Path | None = None
     """Where it writes a line for each finished request."""
     port: int = field(default_factory=lambda: free_port())
@@ -70,7 +74,8 @@ class RunningRig:
 
     def arguments(self) -> list[str]:
         """Return the command line of SGLang's server."""
-        target, draft = self.rig.models / "tiny-target", self.rig.models / "tiny-eagle3"
+        target = self.target or self.rig.models / "tiny-target"
+        draft = self.draft or self.rig.models / "tiny-eagle3"
         return [
             *("--model-path", str(target), "--host", "127.0.0.1", "--port", str(self.port)),
             *("--device", "cpu", "--dtype", "bfloat16"),
