@@ -54,7 +54,7 @@ def newest_entries(
     session: Session, server_id: int, from_ms: int, to_ms: int, launch_ids: Sequence[int] | None = None,
     most: int = MOST_ENTRIES,
 ) -> list[Entry]:  # fmt: skip
-    """Return serving profiles that end in ``(from_ms, to_ms]``, newest first; of slots only, no calibration."""
+    """Return serving profiles of slots that end in ``(from_ms, to_ms]``, newest first."""
     query = (
         select(*_COLUMNS)
         .where(
@@ -67,7 +67,7 @@ def newest_entries(
     )  # fmt: skip
     if launch_ids is not None:
         query = query.where(StateProfile.launch_id.in_(launch_ids))
-    return [Entry(*row) for row in session.execute(query)]
+    return [Entry(*row) for row in session.execute(query)]  # type: ignore[arg-type]  # slot is not null
 
 
 def newest_time(session: Session, server_id: int, from_ms: int, to_ms: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Windows of rows and requests: profiles of one launch, slot and phase, over all ranks, until there is enough.
+"""Windows of rows and requests: profiles of one launch, slot and phase, of all ranks, until there is enough.
 
 They are put together from the newest backwards, from what is known of profiles without opening them.
 """
