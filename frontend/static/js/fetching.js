@@ -1,6 +1,7 @@
 // Fetch with one kind of error, that can say whether the server is there at all.
 
 const TIMEOUT_MS = 15_000;
+const SEND_TIMEOUT_MS = 60_000;
 
 export class FetchError extends Error {
   /** status 0 = no answer. */
@@ -28,6 +29,20 @@ export async function get(url, signal) {
   if (response.ok) return response;
   if (response.type === "opaqueredirect") throw new FetchError("the session has ended", 401);
   throw new FetchError(await reason(response), response.status);
+}
+
+/** Send JSON and return the JSON of the answer (null without one); throw FetchError otherwise. */
+export async function send(method, url, body) {
+  const options = { method, redirect: "manual", signal: AbortSignal.timeout(SEND_TIMEOUT_MS) };
+  if (method !== "DELETE") Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+  let response;
+  try {
+    response = await fetch(url, options);
+  } catch {
+    throw new FetchError(options.signal.aborted ? "no answer within 60 s; look whether it was done before you try again" : "no connection", 0);
+  }
+  if (!response.ok) throw new FetchError(await reason(response), response.status);
+  return response.status === 204 ? null : response.json().catch(() => null);
 }
 
 async function reason(response) {

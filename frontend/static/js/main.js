@@ -1,6 +1,7 @@
 // Wires one page: theme, pickers, live region, charts, refresh.
 
 import "./chart-panel.js";
+import { startApiForms } from "./api-form.js";
 import { Connection } from "./connection.js";
 import { refreshParts } from "./live-region.js";
 import { statusWords } from "./pacing.js";
@@ -40,6 +41,7 @@ startTheme(() => refresher.run());
 startRangePicker();
 startPopovers();
 startLoadMore();
+startApiForms(() => refresher.run());
 serverPicker?.addEventListener("change", () => location.assign(changeState(location.search, { server: serverPicker.value, launch: "" }) || location.pathname));
 refreshPicker?.addEventListener("change", () => setState({ refresh: refreshPicker.value }));
 onStateChange((keys) => {
