@@ -16,16 +16,16 @@ from specscope_server.alerts.channels.notification import Notification
 
 
 class ChannelConfig(BaseModel):
-    """Settings of a channel. Fields of type ``SecretStr`` (or lists of them) are secrets: write-only, sealed in
-    the store, never shown. Each may be ``${env:NAME}`` or ``file:PATH`` instead.
+    """Settings of a channel. Fields of ``SecretStr`` (or lists or maps of them) are secrets: write-only,
+    sealed in the store, never shown. Each may be ``${env:NAME}`` or ``file:PATH`` instead.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     allow_private: bool = Field(
         False,
-        description="Let this channel connect to private addresses (10.0.0.0/8, loopback …). Only in the alerts "
-        "file, unless the operator sets `alerts_allow_private`.",
+        description="Let this channel connect to private addresses (10.0.0.0/8, loopback …). Only in the "
+        "alerts file, unless the operator sets `alerts_allow_private`.",
     )
     send_resolved: bool = Field(True, description="Tell this channel when alerts are over.")
     per_minute: int = Field(60, ge=1, le=10_000, description="Most notifications that are sent in a minute.")

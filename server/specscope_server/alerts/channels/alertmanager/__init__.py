@@ -1,0 +1,1 @@
+"""A Prometheus Alertmanager, told by its own API."""

@@ -1,0 +1,1 @@
+"""Receivers that were written for webhooks of Alertmanager."""

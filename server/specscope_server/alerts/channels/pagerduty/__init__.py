@@ -1,0 +1,1 @@
+"""PagerDuty, by Events API v2."""

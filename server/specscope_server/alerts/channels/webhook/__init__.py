@@ -1,0 +1,1 @@
+"""Any receiver that reads JSON, signed as Standard Webhooks."""
