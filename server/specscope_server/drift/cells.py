@@ -67,10 +67,8 @@ def judge_cell(
     counts = [*(each.invariants for each in last), *more_counts]
     invariants = invariants_of(counts, rows, yard.trained(slot), phase)
     broken = fault_of(invariants)
-    if broken != Fault.NONE:
-        state, fault = CellState.WRONG, broken
-    else:
-        state, fault = _state(last, speaking, votes), votes.fault
+    state = _state(last, speaking, votes) if broken == Fault.NONE else CellState.WRONG
+    fault = votes.fault if broken == Fault.NONE else broken
     return Judgement(slot, phase, last, votes, state, fault, votes.place, tuple(invariants))
 
 

@@ -78,11 +78,9 @@ def cell_words(judgement: Judgement, yard: Yardstick) -> str:
     if state == CellState.NOT_COMPARABLE:
         return f"nothing of hidden size {newest.hidden_size} to compare with"
     if state == CellState.SAME:
-        return (
-            f"as trained: {place_words(judgement.place, yard)} is nearest"
-            if judgement.place is not None
-            else ("no fault found; the two statistics do not agree on a boundary")
-        )
+        if judgement.place is None:
+            return "no fault found; the two statistics do not agree on a boundary"
+        return f"as trained: {place_words(judgement.place, yard)} is nearest"
     if state == CellState.NOT_ENOUGH:
         missing = newest.judged.missing
         return f"not enough: {missing[0]}" if missing else "not enough rows"

@@ -1,0 +1,123 @@
+"""Say which slots of training the slots of serving are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.orm import Session
+
+from specscope_collectors.states.assignment import SURE, Matched, match
+from specscope_collectors.states.bank import Place
+from specscope_collectors.states.sums import sums_of
+from specscope_server.drift.reading import Entry, bodies
+from specscope_server.drift.schemas import Assignment, Pairing
+from specscope_server.drift.windows import Plan
+from specscope_server.drift.words import listed
+from specscope_server.drift.yardsticks import Yardstick
+
+MOST_PARTS = 12
+"""Profiles of each slot that the bootstrap draws from."""
+
+
+def assignment_of(
+    session: Session, plans: Mapping[tuple[str, int], Sequence[Plan]], yard: Yardstick
+) -> Assignment | None:
+    """Return the assignment of the phase that has most rows on known token ids; None: none can be made.
+
+    ``plans`` are windows by phase and slot, oldest first.
+    """
+    bank = yard.bank
+    if bank is None or not len(bank.token_ids):
+        return None
+    slots = sorted({slot for _, slot in plans})
+    for phase in _by_rows(plans):
+        entries = [_newest(plans.get((phase, slot), ())) for slot in slots]
+        if not all(entries) or any(each[0].hidden_size != bank.hidden_size for each in entries):
+            continue
+        read = bodies(session, (entry.id for each in entries for entry in each))
+        parts = [[sums_of(read[entry.id]) for entry in each] for each in entries]
+        matched = match(parts, bank)
+        if matched is not None:
+            return _told(matched, slots, phase, yard)
+    return None
+
+
+def _by_rows(plans: Mapping[tuple[str, int], Sequence[Plan]]) -> list[str]:
+    rows: dict[str, int] = {}
+    for (phase, _), each in plans.items():
+        rows[phase] = rows.get(phase, 0) + sum(plan.rows for plan in each)
+    return sorted(rows, key=lambda phase: -rows[phase])
+
+
+def _newest(plans: Sequence[Plan]) -> list[Entry]:
+    """Return the newest profiles, oldest first."""
+    entries = sorted(
+        (entry for plan in plans for entry in plan.entries), key=lambda entry: (entry.time_ms, entry.id)
+    )
+    return entries[-MOST_PARTS:]
+
+
+def _told(matched: Matched, slots: Sequence[int], phase: str, yard: Yardstick) -> Assignment:
+    pairs = [
+        _pair(slot, place, votes, matched.margin, yard)
+        for slot, place, votes in zip(slots, matched.places, matched.votes, strict=True)
+    ]
+    return Assignment(
+        speaks=matched.speaks, words=_words(pairs, matched, yard), pairs=pairs,
+        resampled=matched.drawn, phase=phase, rounds=matched.rounds,
+    )  # fmt: skip
+
+
+def _pair(slot: int, index: int | None, votes: float, margin: float | None, yard: Yardstick) -> Pairing:
+    bank = yard.bank
+    assert bank is not None
+    place = bank.places[index] if index is not None else None
+    return Pairing(
+        slot=slot, training_slot=_training_slot(place, yard), boundary=place.boundary if place else None,
+        place=place.name if place else "none of these", votes=votes, margin=margin,
+    )  # fmt: skip
+
+
+def _training_slot(place: Place | None, yard: Yardstick) -> int | None:
+    if place is None or yard.training is None:
+        return None
+    if place.slot is not None:
+        return place.slot
+    slots = [slot for slot in yard.training.slots if yard.trained(slot) == place.boundary]
+    return slots[0] if slots and place.boundary is not None else None
+
+
+def _words(pairs: Sequence[Pairing], matched: Matched, yard: Yardstick) -> str:
+    if not matched.speaks:
+        least = min(pairs, key=lambda pair: pair.votes)
+        return (
+            f"The assignment is not sure: slot {least.slot} is {least.place} in {least.votes:.0%} of "
+            f"{matched.rounds} rounds over {matched.drawn}; it speaks above {SURE:.0%}"
+        )
+    parts = [_pair_words(pair) for pair in pairs]
+    order = "" if matched.is_ordered else "; they are not in the order of depth"
+    return f"{', '.join(parts)}{order}{_capture(pairs, yard)}"
+
+
+def _pair_words(pair: Pairing) -> str:
+    if pair.training_slot is not None:
+        return f"serving slot {pair.slot} ↔ training slot {pair.training_slot}"
+    if pair.boundary == 0:
+        return f"serving slot {pair.slot} is the embedding"
+    return f"serving slot {pair.slot} is {pair.place}"
+
+
+def _capture(pairs: Sequence[Pairing], yard: Yardstick) -> str:
+    """Return what is captured and what was trained, as boundaries and as ids of layers that put them out."""
+    if yard.training is None:
+        return ""
+    trained = [yard.trained(slot) for slot in sorted(yard.training.slots)]
+    served = [pair.boundary for pair in pairs]
+    if None in served or None in trained:
+        return ""
+    known = [[number for number in each if number is not None] for each in (served, trained)]
+    layers = [f"[{', '.join(str(number - 1) for number in each)}]" for each in known]
+    return (
+        f": capture is boundaries {listed(known[0])}, trained {listed(known[1])} (as ids of layers whose "
+        f"output is taken: {layers[0]} and {layers[1]})"
+    )
