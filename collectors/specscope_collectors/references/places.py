@@ -1,17 +1,17 @@
 """Where in the model each state of a dump was taken, as a boundary, with the rule and its source.
 
-Boundary b is the residual stream after b decoder layers. Layer id X means b = X + 1 to tools that record what
-layer X puts out (SpecForge, speculators 0.3 and 0.4, ModelOpt, AngelSlim), and b = X to those that record
-what it takes in (vLLM, and what builds on it). States are recorded in the order of depth, not of the list.
+Boundary b is the residual stream after b decoder layers; `specscope_collectors.layer_ids` has the rules by
+which tools name layers. States are recorded in the order of depth, not of the list.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specscope_collectors.layer_ids import Question, resolve
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.manifests import Manifest
-from specscope_collectors.references.writers import INPUT_OF, OUTPUT_OF, Writer
+from specscope_collectors.references.writers import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,16 @@ def places_of(
 
 def _of_ids(named: Manifest, slots: int, has_last: bool, writer: Writer) -> Places | None:
     """Turn layer ids into boundaries; duplicates vanish, and order is that of depth."""
-    ids = tuple(sorted(set(named.layer_ids)))
-    if not writer.layer_ids or len(ids) not in (slots, slots + has_last):
+    count = len(set(named.layer_ids))
+    if writer.system is None or count not in (slots, slots + has_last):
         return None
-    shift = 1 if writer.layer_ids == OUTPUT_OF else 0
-    meaning = "b = X + 1 (what layer X puts out)" if shift else "b = X (what layer X takes in)"
-    rule = f"{meaning}, as {writer.name} records it, by depth"
-    return _made(tuple(number + shift for number in ids), slots, has_last, named.layers, rule, named.source)
+    found = resolve(
+        Question(system=writer.system, ids=named.layer_ids, version=writer.version, layers=named.layers)
+    )
+    if found.boundaries is None:
+        return Places((None,) * slots, None, f"unknown: {found.reason} ({named.source})", "")
+    rule = f"{found.rule.partition(': ')[2]}, as {writer.name} records it, by depth"
+    return _made(found.boundaries, slots, has_last, named.layers, rule, named.source)
 
 
 def _made(
@@ -70,6 +73,3 @@ def _made(
 ) -> Places:
     last = numbers[slots] if len(numbers) > slots else layers if has_last else None
     return Places(numbers[:slots], last, rule, source)
-
-
-__all__ = ["INPUT_OF", "OUTPUT_OF", "Places", "places_of"]

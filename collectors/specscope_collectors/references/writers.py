@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specscope_collectors.layer_ids import System
 from specscope_collectors.references.opening import DumpFile
 from specscope_collectors.references.shapes import Sample
 
 POST_NORM, PRE_NORM, UNKNOWN = "post_norm", "pre_norm", "unknown"
-OUTPUT_OF, INPUT_OF = "output", "input"
-"""What layer id X means: the stream after layer X (b = X + 1), or before it (b = X)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +21,22 @@ class Writer:
     name: str
     last_norm: str = UNKNOWN
     """Whether its last state is taken before or after the final norm, as far as the tool alone says."""
-    layer_ids: str = ""
-    """How it reads a layer id: `OUTPUT_OF`, `INPUT_OF`, or "" = it depends."""
+    system: System | None = None
+    """How it reads a layer id; None = it depends."""
+    version: str | None = None
+    """Which of its versions, where the form of the files tells."""
 
 
-SPECFORGE = Writer("SpecForge", POST_NORM, OUTPUT_OF)
-SPECFORGE_DFLASH = Writer("SpecForge (dflash, domino, dspark)", UNKNOWN, OUTPUT_OF)
+SPECFORGE = Writer("SpecForge", POST_NORM, System.SPECFORGE)
+SPECFORGE_DFLASH = Writer("SpecForge (dflash, domino, dspark)", UNKNOWN, System.SPECFORGE)
 SPECULATORS_V0 = Writer("speculators v0", POST_NORM)
-SPECULATORS_V1 = Writer("speculators 0.3–0.4", PRE_NORM, OUTPUT_OF)
-SPECULATORS = Writer("speculators 0.5 or newer (vLLM)", PRE_NORM, INPUT_OF)
+SPECULATORS_V1 = Writer("speculators 0.3–0.4", PRE_NORM, System.SPECULATORS, "0.4.0")
+SPECULATORS = Writer("speculators 0.5 or newer (vLLM)", PRE_NORM, System.SPECULATORS, "0.5.0")
 EAGLE = Writer("EAGLE", POST_NORM)
 BALDEAGLE = Writer("BaldEagle", POST_NORM)
 MODELOPT = Writer("ModelOpt")
-ANGELSLIM = Writer("AngelSlim", UNKNOWN, OUTPUT_OF)
-HYBRID = Writer("speculators' files in SpecForge's folders", PRE_NORM, OUTPUT_OF)
+ANGELSLIM = Writer("AngelSlim", UNKNOWN, System.ANGELSLIM)
+HYBRID = Writer("speculators' files in SpecForge's folders", PRE_NORM, System.SPECULATORS, "0.4.0")
 NOBODY = Writer("an unknown tool")
 
 _BY_KEYS = {
@@ -68,5 +69,5 @@ def writer_of(opened: DumpFile, sample: Sample, in_rows_folder: bool) -> Writer:
 def _modelopt(opened: DumpFile, writer: Writer) -> Writer:
     if writer is MODELOPT and opened.values.get("hidden_states_prenorm") in (True, False):
         kind = PRE_NORM if opened.values["hidden_states_prenorm"] else POST_NORM
-        return Writer(writer.name, kind, writer.layer_ids)
+        return Writer(writer.name, kind, writer.system, writer.version)
     return writer
