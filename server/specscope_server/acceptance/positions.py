@@ -49,14 +49,14 @@ def positions(session: Session, server: str, launch: str | None, span: TimeRange
     row = server_by_name(session, server)
     launches = {item.id: item for item in choose_launches(session, row.id, launch, span.from_ms, span.to_ms)}
     window = Window(span.from_ms, span.to_ms, span.to_ms - span.from_ms)
-    counted = counted_launches(session, launches, _fine(window))
+    counted = counted_launches(session, launches, fine_buckets(window))
     known = {one.launch.id for one in counted}
     rest = {key: item for key, item in launches.items() if key not in known}
     found = _histograms(session, row.id, rest, window)
     used = sum(len(rows) for rows in found.values())
     without = _without(session, row.id, list(rest), window)
     groups = [_group(launches[key[0]], key[1], rows) for key, rows in found.items()]
-    groups += [_counted_group(one) for one in counted]
+    groups += [counted_group(one) for one in counted]
     groups.sort(key=lambda group: (group.launch.first_seen, group.launch.id, group.cycles))
     return AcceptancePositions.model_validate(
         {
@@ -68,9 +68,18 @@ def positions(session: Session, server: str, launch: str | None, span: TimeRange
     )  # fmt: skip
 
 
-def _fine(window: Window) -> Window:
+def fine_buckets(window: Window) -> Window:
     """Return the window in the buckets over which intervals are bootstrapped."""
-    return Window(window.from_ms, window.to_ms, max(-(-window.step_ms // FINE_BUCKETS), 1_000))
+    span_ms = window.to_ms - window.from_ms
+    return Window(window.from_ms, window.to_ms, max(-(-span_ms // FINE_BUCKETS), 1_000))
+
+
+def histogram_groups(
+    session: Session, server_id: int, launches: Mapping[int, Launch], window: Window
+) -> list[PositionGroup]:
+    """Return the groups that histograms of finished requests give, one for each launch and depth."""
+    found = _histograms(session, server_id, launches, window)
+    return [_group(launches[key[0]], key[1], rows) for key, rows in found.items()]
 
 
 def has_histograms(session: Session, server: str, launch: str | None, span: TimeRange) -> bool:
@@ -130,7 +139,8 @@ def _group(launch: Launch, depth: int | None, rows: Sequence[Sequence[int]]) -> 
     )
 
 
-def _counted_group(counted: Counted) -> PositionGroup:
+def counted_group(counted: Counted) -> PositionGroup:
+    """Return the group that counters of accepted drafts by position give."""
     found = counted.positions()
     cycles = float(np.nansum(counted.cycles[:, 0]))
     accepted = float(np.nansum(counted.accepted))

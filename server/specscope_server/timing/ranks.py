@@ -69,6 +69,12 @@ def ranks(session: Session, state: AppState, asked: Question) -> TimingRanks:
     )
 
 
+def skew_of(schedulers: Sequence[Scheduler]) -> tuple[float | None, str | None, float]:
+    """Return (skew of verify inside the worst group, who is waited for, cycles of the rank with fewest)."""
+    _, found = _times(schedulers)
+    return *_straggler(found), min((item.cycles or 0.0 for item in found), default=0.0)
+
+
 def _times(schedulers: Sequence[Scheduler]) -> tuple[Level, list[RankTime]]:
     """Return the level that shows most ranks (the probe where both show as many), and what it shows."""
     by_probe = [item for one in schedulers if (item := _by_probe(one)) is not None]

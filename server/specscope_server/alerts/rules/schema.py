@@ -96,7 +96,7 @@ class Rule(BaseModel):
     keep_firing_for: Wait = Field(0, description="How long it must be over before it resolves")
     min_n: float | None = Field(
         None, ge=0, le=1e12,
-        description="Least sample, in the unit in which the signal counts; by default the signal itself judges",
+        description="Least sample, in the unit in which the signal counts; by default the signal judges",
     )  # fmt: skip
     min_requests: float | None = Field(
         None, ge=0, le=1e12, description="Least number of requests, where they are known"
