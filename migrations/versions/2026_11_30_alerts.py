@@ -77,11 +77,11 @@ def _rules() -> None:
 
 
 def _states() -> None:
-    times = ("pending_since_ms", "fired_ms", "breach_last_ms", "resolved_ms", "acked_ms")
+    times = ("counting_since_ms", "fired_ms", "breach_last_ms", "resolved_ms", "acked_ms")
     _table(
         "alert_state",
         *_texts("fingerprint", "rule", "labels", "state", "reading", "severity", "muted_by"),
-        *_numbers("rule_version", "since_ms", "revision"),
+        *_numbers("rule_version", "since_ms", "seen_ms", "revision"),
         *(_number(name, null=True) for name in times),
         *(_text(name, null=True) for name in ("alert_id", "card", "acked_by")),
         unique=("fingerprint",),

@@ -30,8 +30,10 @@ class AlertState(Base):
     """Of the current fire, or of the last one."""
     since_ms: Mapped[Ms]
     """Since when the state is what it is."""
-    pending_since_ms: Mapped[Ms | None]
-    """Since when it breaches without interruption, as far as it has not fired."""
+    counting_since_ms: Mapped[Ms | None]
+    """From when the time counts that it waits for: to fire, or to be over. What was not observed counts not."""
+    seen_ms: Mapped[Ms]
+    """When it was last judged."""
     fired_ms: Mapped[Ms | None]
     breach_last_ms: Mapped[Ms | None]
     """When it last breached."""
