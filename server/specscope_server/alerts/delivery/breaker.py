@@ -26,6 +26,8 @@ class Breaker(msgspec.Struct, frozen=True):
     """Open: no attempt before this. Half-open: until then the one attempt may take."""
     opened_ms: int | None = None
     """When it last opened from closed: since then nothing got through."""
+    told_ms: int | None = None
+    """When the other channels were told that this one fails."""
 
     def admits_at(self, now_ms: int) -> int:
         """Return from when on an attempt is let through (``now_ms`` = at once)."""
@@ -48,4 +50,8 @@ class Breaker(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, failures=failures)
         exponent = min(max(failures - FAILURES_TO_OPEN, 0), 20)
         until_ms = now_ms + min(FIRST_OPEN_MS * 2**exponent, LONGEST_OPEN_MS)
-        return Breaker("open", failures, until_ms, self.opened_ms or now_ms)
+        return Breaker("open", failures, until_ms, self.opened_ms or now_ms, self.told_ms)
+
+    def refused(self) -> Breaker:
+        """Return the state after an answer that refuses the message for good: somebody answers."""
+        return Breaker(told_ms=self.told_ms)

@@ -7,9 +7,9 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from specscope_server.alerts.channels.contract import ChannelConfig, ChannelKind, Context, Mail, Message
 from specscope_server.alerts.channels.email.html import PICTURE_ID, html_of
@@ -49,6 +49,14 @@ class Config(ChannelConfig):
     sender: MailAddress = Field(description="Address that it comes from.")
     to: list[MailAddress] = Field(min_length=1, max_length=50, description="Addresses that it goes to.")
     subject_prefix: str = Field("[Specscope]", max_length=60, description="Before each subject.")
+
+    @model_validator(mode="after")
+    def _encrypted_password(self) -> Self:
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user and password go together; give both or neither")
+        if self.password is not None and self.security == "none":
+            raise ValueError("a password is only sent encrypted; use security starttls or tls")
+        return self
 
 
 def render(config: Config, notification: Notification, context: Context) -> list[Message]:

@@ -1,0 +1,123 @@
+"""What people ask of the outbox: try a channel now, send one again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+from sqlalchemy import Connection, Engine, select, update
+
+from specscope_server.alerts.channels.notification import Card, CardLink, CardValue, Notification
+from specscope_server.alerts.channels.opening import open_channel
+from specscope_server.alerts.delivery.attempting import attempt_seconds
+from specscope_server.alerts.delivery.claiming import LEASE_SPARE_MS, Claimed, locked
+from specscope_server.alerts.delivery.delivering import attempt_claimed
+from specscope_server.alerts.delivery.options import DeliveryOptions
+from specscope_server.alerts.delivery.outbox import (
+    CLAIMED,
+    COLLAPSED,
+    LIFETIME_MS,
+    PENDING,
+    WAITING,
+    enqueue,
+    new_webhook_id,
+)
+from specscope_server.kit.clock import Clock
+from specscope_server.kit.errors import InvalidInput, NotFound
+from specscope_server.models import Delivery
+from specscope_server.store.engine import write_transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of the test button."""
+
+    delivery_id: int
+    outcome: str
+    reason: str
+    status_code: int | None
+    latency_ms: int
+
+
+def test_channel(engine: Engine, name: str, worker: str, clock: Clock, options: DeliveryOptions) -> Tried:
+    """Send a test notification now, once, whatever the channel's breaker and limits say.
+
+    A disabled channel can be tested. Raises `NotFound`, and `InvalidInput` for a channel that cannot be opened.
+    """
+    now_ms = clock()
+    with write_transaction(engine) as connection:
+        row = locked(connection, name)
+        if row is None:
+            raise NotFound(f"there is no channel {name[:60]!r}; see /api/v1/alerts/channels")
+        opened = open_channel(row.name, row.kind, row.origin, row.config, row.secrets, options.vault)
+        notification = test_notification(name, now_ms, options.external_url)
+        number = enqueue(connection, name, notification, now_ms, reason="test", status=CLAIMED)
+        until_ms = now_ms + round(attempt_seconds(opened.config.timeout_seconds, 1) * 1_000) + LEASE_SPARE_MS
+        connection.execute(
+            update(Delivery)
+            .where(Delivery.id == number)
+            .values(attempts=1, claimed_by=worker, claimed_until_ms=until_ms)
+        )
+        webhook_id = connection.scalar(select(Delivery.webhook_id).where(Delivery.id == number))
+    claimed = Claimed(number, str(webhook_id), name, notification, 1, worker, opened)
+    attempted, _ = attempt_claimed(engine, claimed, clock, options, is_last=True)
+    return Tried(number, attempted.outcome, attempted.reason, attempted.status_code, attempted.latency_ms)
+
+
+def test_notification(channel: str, now_ms: int, external_url: str) -> Notification:
+    """Return a notification that says of itself that it is a test."""
+    links = [CardLink("Dashboard", external_url)] if external_url else []
+    card = Card(
+        alert_id=new_webhook_id().replace("msg_", "test_"),
+        fingerprint="0" * 32,
+        rule="channel-test",
+        title="Test of this channel",
+        severity="info",
+        status="firing",
+        starts_ms=now_ms,
+        labels={"channel": channel, "test": "true"},
+        reason="Somebody pressed the test button. Nothing is wrong.",
+        values=[CardValue("Example value", 2.1, "tokens per cycle", 2.0, 2.2)],
+        links=links,
+    )
+    return Notification(
+        group_key=f"test:{card.alert_id}", group_labels={"channel": channel}, status="firing", cause="test",
+        made_ms=now_ms, alerts=[card], external_url=external_url,
+    )  # fmt: skip
+
+
+def replay(engine: Engine, delivery_id: int, now_ms: int) -> None:
+    """Have a delivery that ended sent again, with its old webhook-id. Raises `NotFound`, `InvalidInput`."""
+    with write_transaction(engine) as connection:
+        row = connection.execute(
+            select(Delivery.status, Delivery.reason).where(Delivery.id == delivery_id)
+        ).one_or_none()
+        if row is None:
+            raise NotFound(f"there is no delivery {delivery_id}; see /api/v1/alerts/deliveries")
+        if row.status in WAITING:
+            raise InvalidInput(f"delivery {delivery_id} is {row.status}: it is being sent anyway")
+        if row.status == COLLAPSED:
+            raise InvalidInput(
+                f"delivery {delivery_id} was not sent by itself ({row.reason}); replay that one"
+            )
+        _due_again(connection, delivery_id, now_ms)
+
+
+def _due_again(connection: Connection, delivery_id: int, now_ms: int) -> None:
+    connection.execute(
+        update(Delivery)
+        .where(Delivery.id == delivery_id)
+        .values(
+            status=PENDING,
+            attempts=0,
+            next_attempt_ms=now_ms,
+            expires_ms=now_ms + LIFETIME_MS,
+            finished_ms=None,
+            reason="replayed",
+        )  # fmt: skip
+    )
+
+
+def notification_of(text: str) -> dict[str, object]:
+    """Return a stored notification as it is, for people."""
+    return dict(msgspec.json.decode(text, type=dict))

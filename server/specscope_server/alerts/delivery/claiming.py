@@ -1,0 +1,173 @@
+"""Take deliveries from the outbox: each by one process at a time, in order within a group.
+
+Everything about one channel happens under a lock on its row, so that its limits hold over all processes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, Row, Select, func, select, update
+from sqlalchemy.orm import aliased
+
+from specscope_server.alerts.channels import notification as notifications
+from specscope_server.alerts.channels.notification import Notification
+from specscope_server.alerts.channels.opening import Opened, open_channel
+from specscope_server.alerts.delivery.attempting import attempt_seconds
+from specscope_server.alerts.delivery.breaker import Breaker
+from specscope_server.alerts.delivery.options import DeliveryOptions
+from specscope_server.alerts.delivery.outbox import CLAIMED, PENDING, WAITING
+from specscope_server.alerts.delivery.preparing import prepare
+from specscope_server.kit.errors import InvalidInput
+from specscope_server.models import Channel, Delivery, DeliveryAttempt
+from specscope_server.store.engine import write_transaction
+
+MINUTE_MS = 60_000
+LEASE_SPARE_MS = 45_000
+"""Beyond the time for sending: for a picture, a template, and the database."""
+LOOKED_AT = 20
+"""Deliveries looked at for one claim: some of them turn out to need no sending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery that this process may attempt now."""
+
+    id: int
+    webhook_id: str
+    channel: str
+    notification: Notification
+    attempts: int
+    """Started so far, this one included: by it and the name of the worker the row is known again."""
+    worker: str
+    opened: Opened | None
+    trouble: str = ""
+    """Why the channel could not be opened."""
+
+
+def due_channels(connection: Connection, now_ms: int) -> list[str]:
+    """Return the names of channels with something to attempt; may be some whose limits forbid it now."""
+    is_due = (Delivery.status == PENDING) & (Delivery.next_attempt_ms <= now_ms)
+    is_left = (Delivery.status == CLAIMED) & (Delivery.claimed_until_ms < now_ms)
+    return list(connection.scalars(select(Delivery.channel).where(is_due | is_left).distinct()))
+
+
+def claim(engine: Engine, channel: str, worker: str, now_ms: int, options: DeliveryOptions) -> Claimed | None:
+    """Return one delivery of the channel to attempt now; None when there is none, or its limits forbid it."""
+    with write_transaction(engine) as connection:
+        row = locked(connection, channel)
+        if row is None or not row.enabled:
+            return None
+        _take_back(connection, channel, now_ms)
+        breaker = msgspec.json.decode(row.breaker or "{}", type=Breaker)
+        opened, trouble = _opened(row, options)
+        per_minute = opened.config.per_minute if opened else MINUTE_MS
+        if breaker.admits_at(now_ms) > now_ms or _used(connection, channel, now_ms) >= per_minute:
+            return None
+        head = _next_head(connection, channel, opened, now_ms)
+        if head is None:
+            return None
+        claimed = _mark(connection, head, worker, now_ms, opened, trouble)
+        set_breaker(connection, channel, breaker.starting(now_ms))
+        return claimed
+
+
+def locked(connection: Connection, channel: str) -> Row[Any] | None:
+    """Return the channel's row, locked until the transaction ends (SQLite locks the whole file)."""
+    return connection.execute(
+        select(Channel.__table__).where(Channel.name == channel).with_for_update()
+    ).one_or_none()
+
+
+def set_breaker(connection: Connection, channel: str, breaker: Breaker) -> None:
+    """Keep the state of a channel's breaker."""
+    text = msgspec.json.encode(breaker).decode()
+    connection.execute(update(Channel).where(Channel.name == channel).values(breaker=text))
+
+
+def _opened(row: Row[Any], options: DeliveryOptions) -> tuple[Opened | None, str]:
+    try:
+        opened = open_channel(row.name, row.kind, row.origin, row.config, row.secrets, options.vault)
+    except InvalidInput as error:
+        return None, error.detail
+    return opened, ""
+
+
+def _take_back(connection: Connection, channel: str, now_ms: int) -> None:
+    """Free what a process claimed that is gone: it may have sent it before it died."""
+    lost = (Delivery.channel == channel) & (Delivery.status == CLAIMED) & (Delivery.claimed_until_ms < now_ms)
+    rows = [
+        {"delivery_id": number, "at_ms": now_ms, "outcome": "unknown", "status_code": None,
+         "latency_ms": None, "reason": "the process that sent it ended before it could say what came of it"}
+        for number in connection.scalars(select(Delivery.id).where(lost))
+    ]  # fmt: skip
+    if rows:
+        connection.execute(DeliveryAttempt.__table__.insert(), rows)  # type: ignore[attr-defined]
+        connection.execute(
+            update(Delivery)
+            .where(lost)
+            .values(status=PENDING, next_attempt_ms=now_ms, claimed_by=None, claimed_until_ms=None)
+        )
+
+
+def _used(connection: Connection, channel: str, now_ms: int) -> int:
+    """Return the attempts of the last minute, those that run included."""
+    done = (
+        select(func.count())
+        .select_from(DeliveryAttempt)
+        .join(Delivery, Delivery.id == DeliveryAttempt.delivery_id)
+        .where(Delivery.channel == channel, DeliveryAttempt.at_ms > now_ms - MINUTE_MS)
+    )
+    running = select(func.count()).where(Delivery.channel == channel, Delivery.status == CLAIMED)
+    return int(connection.scalar(done) or 0) + int(connection.scalar(running) or 0)
+
+
+def heads(channel: str, now_ms: int) -> Select[Any]:
+    """Return what is first of its group and due: a resolve never overtakes its fire."""
+    before = aliased(Delivery)
+    earlier = select(before.id).where(
+        before.channel == Delivery.channel,
+        before.group_key == Delivery.group_key,
+        before.status.in_(WAITING),
+        before.id < Delivery.id,
+    )
+    return (
+        select(Delivery.__table__)
+        .where(
+            Delivery.channel == channel,
+            Delivery.status == PENDING,
+            Delivery.next_attempt_ms <= now_ms,
+            ~earlier.exists(),
+        )
+        .order_by(Delivery.next_attempt_ms, Delivery.id)
+        .limit(LOOKED_AT)
+    )
+
+
+def _next_head(connection: Connection, channel: str, opened: Opened | None, now_ms: int) -> Row[Any] | None:
+    """Return the first that is still worth sending; the others are ended or joined on the way."""
+    for row in connection.execute(heads(channel, now_ms)).all():
+        chosen = prepare(connection, row, opened, now_ms)
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def _mark(
+    connection: Connection, row: Row[Any], worker: str, now_ms: int, opened: Opened | None, trouble: str
+) -> Claimed | None:
+    notification = notifications.decode(row.notification)
+    seconds = attempt_seconds(opened.config.timeout_seconds if opened else 1, len(notification.alerts))
+    until_ms = now_ms + round(seconds * 1_000) + LEASE_SPARE_MS
+    marked = connection.execute(
+        update(Delivery)
+        .where(Delivery.id == row.id, Delivery.status == PENDING, Delivery.attempts == row.attempts)
+        .values(status=CLAIMED, claimed_by=worker, claimed_until_ms=until_ms, attempts=row.attempts + 1)
+    )
+    if not marked.rowcount:
+        return None
+    return Claimed(
+        row.id, row.webhook_id, row.channel, notification, row.attempts + 1, worker, opened, trouble
+    )

@@ -1,0 +1,125 @@
+"""Deliver what is due: claim → attempt → record, channel by channel.
+
+Any number of processes may run this on one database. A slow receiver holds up its own channel only.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+from sqlalchemy import Engine, exists, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from specscope_server.alerts.delivery import attempting
+from specscope_server.alerts.delivery.attempting import Attempted
+from specscope_server.alerts.delivery.claiming import Claimed, claim, due_channels
+from specscope_server.alerts.delivery.options import DeliveryOptions
+from specscope_server.alerts.delivery.outbox import EXPIRED, FAILED, PENDING
+from specscope_server.alerts.delivery.recording import record
+from specscope_server.kit.clock import Clock
+from specscope_server.models import Channel, Delivery
+from specscope_server.store.engine import write_transaction
+
+MAX_CHANNELS_AT_ONCE = 16
+MOST_IN_A_TURN = 100
+"""Deliveries of one channel before others get its thread."""
+log = structlog.get_logger(__name__)
+
+
+def attempt_claimed(
+    engine: Engine, claimed: Claimed, clock: Clock, options: DeliveryOptions, *, is_last: bool = False
+) -> tuple[Attempted, str]:
+    """Attempt a delivery that is claimed and record it; return (what came of it, its status)."""
+    if claimed.opened is None:
+        attempted = Attempted("retry", claimed.trouble)
+    else:
+        attempted = attempting.attempt(
+            claimed.opened, claimed.notification, claimed.webhook_id, claimed.attempts, clock(), options
+        )
+    status = record(engine, claimed, attempted, clock(), options, is_last=is_last)
+    if attempted.outcome != "delivered":
+        log.warning(
+            "notification not delivered", channel=claimed.channel, outcome=attempted.outcome,
+            reason=attempted.reason, attempt=claimed.attempts, status=status,
+        )  # fmt: skip
+    return attempted, status
+
+
+def deliver_channel(engine: Engine, channel: str, worker: str, clock: Clock, options: DeliveryOptions) -> int:
+    """Attempt what is due for one channel, one after the other; return how many attempts were made."""
+    for count in range(MOST_IN_A_TURN):
+        claimed = claim(engine, channel, worker, clock(), options)
+        if claimed is None:
+            return count
+        attempt_claimed(engine, claimed, clock, options)
+    return MOST_IN_A_TURN
+
+
+def deliver_due(engine: Engine, worker: str, clock: Clock, options: DeliveryOptions) -> int:
+    """Attempt what is due for all channels, in this thread; return how many attempts were made."""
+    sweep(engine, clock())
+    with engine.connect() as connection:
+        names = due_channels(connection, clock())
+    return sum(deliver_channel(engine, name, worker, clock, options) for name in names)
+
+
+def sweep(engine: Engine, now_ms: int) -> int:
+    """End what can no longer be delivered: too old, or its channel is gone. Return how many."""
+    is_waiting = Delivery.status == PENDING
+    is_late = is_waiting & (Delivery.expires_ms <= now_ms)
+    is_orphan = is_waiting & ~exists().where(Channel.name == Delivery.channel)
+    with engine.connect() as connection:
+        if connection.execute(select(Delivery.id).where(is_late | is_orphan).limit(1)).first() is None:
+            return 0
+    with write_transaction(engine) as connection:
+        late = connection.execute(update(Delivery).where(is_late).values(status=EXPIRED, finished_ms=now_ms))
+        orphan = connection.execute(
+            update(Delivery)
+            .where(is_orphan)
+            .values(status=FAILED, reason="its channel was removed", finished_ms=now_ms)
+        )
+        return late.rowcount + orphan.rowcount
+
+
+class Deliverer:
+    """Delivers in threads of its own; `tick` starts what is due and returns at once."""
+
+    def __init__(self, engine: Engine, worker: str, clock: Clock, options: DeliveryOptions) -> None:
+        self._engine = engine
+        self._worker = worker
+        self._clock = clock
+        self._options = options
+        self._pool = ThreadPoolExecutor(MAX_CHANNELS_AT_ONCE, "deliver")
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tick(self) -> None:
+        """Start a turn of each channel that has something due and none running."""
+        try:
+            sweep(self._engine, self._clock())
+            with self._engine.connect() as connection:
+                names = due_channels(connection, self._clock())
+        except SQLAlchemyError as error:
+            log.warning("outbox not read", reason=type(error).__name__)
+            return
+        for name in names:
+            with self._lock:
+                if name in self._busy:
+                    continue
+                self._busy.add(name)
+            self._pool.submit(self._turn, name)
+
+    def stop(self) -> None:
+        """Begin nothing more and wait for what runs: each attempt is bounded."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _turn(self, name: str) -> None:
+        try:
+            deliver_channel(self._engine, name, self._worker, self._clock, self._options)
+        except Exception as error:
+            log.warning("turn of a channel ended", channel=name, reason=type(error).__name__)
+        finally:
+            with self._lock:
+                self._busy.discard(name)
