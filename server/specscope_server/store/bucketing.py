@@ -43,6 +43,16 @@ def bucket_samples(
     return {series_id: _to_buckets(found, window) for series_id, found in parts.items() if found}
 
 
+def raw_samples(
+    connection: Connection, series: Sequence[SeriesRef], from_ms: int, to_ms: int
+) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Return (times, values) of the single samples of those series that have any in [from, to)."""
+    segment = Segment(0, from_ms, to_ms)
+    versions = _versions(connection, series, segment)
+    rows = {ref.id: _read(connection, ref, segment, versions.get(ref.id, {})) for ref in series}
+    return {key: (own[:, 0].astype(np.int64), own[:, 2]) for key, own in rows.items() if len(own)}
+
+
 def _versions(
     connection: Connection, series: Sequence[SeriesRef], segment: Segment
 ) -> dict[int, dict[int, Version]]:

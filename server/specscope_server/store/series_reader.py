@@ -4,25 +4,31 @@ Interface (implemented by the store; domains depend only on this):
 
 * `find_series` resolves metric, server, launches and labels into `SeriesRef`s;
 * `read_buckets` returns dense arrays per series; ``n == 0`` marks a gap (missing is not zero);
-* `read_distributions` adds histograms up per bucket of a window.
+* `read_distributions` adds histograms up per bucket of a window;
+* `read_levels` returns single samples, for what a mean over a bucket would blur.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Series
-from specscope_server.store.bucketing import bucket_samples
+from specscope_server.store.bucketing import bucket_samples, raw_samples
 from specscope_server.store.buckets import Buckets, DistributionBuckets, SeriesRef
 from specscope_server.store.histogram_reader import bucket_distributions
 from specscope_server.store.resolution import plan_window
 
-__all__ = ["Buckets", "DistributionBuckets", "SeriesRef", "find_series", "read_buckets", "read_distributions"]
+__all__ = [
+    "Buckets", "DistributionBuckets", "SeriesRef", "find_series", "read_buckets", "read_distributions",
+    "read_levels",
+]  # fmt: skip
 
 
 def find_series(
@@ -69,3 +75,13 @@ def read_distributions(
     connection = session.connection()
     segments = plan_window(connection, "distribution", [ref.id for ref in series], window)
     return bucket_distributions(connection, series, window, segments)
+
+
+def read_levels(
+    session: Session, series: Sequence[SeriesRef], from_ms: int, to_ms: int
+) -> dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Return ``series id → (times in ms, values)`` of the single samples in [from, to), in order of time.
+
+    Only what retention has left of them; a series without any is not in the answer.
+    """
+    return raw_samples(session.connection(), series, from_ms, to_ms)

@@ -30,11 +30,13 @@ NOTES = {
     Level.PROBE: "Phases of timed cycles, added up inside the engine; warm-up is kept apart.",
     Level.DEVICE_TIMER: "Device seconds by forward pass; what the device timer, the idle counter and the "
     "scheduler's stages leave over is unattributed.",
-    Level.GAUGES: "T_c = running × τ / throughput, bucket by bucket. What a cycle is made of is not known.",
+    Level.GAUGES: "T_c = running × τ / throughput of each of the engine's log windows. What a cycle is made "
+    "of is not known.",
     Level.NONE: "Nothing in this range says how long a cycle takes.",
 }
 AGREEMENT, RATES_AGREEMENT = 0.05, 0.2
-"""Two levels may differ by this share before they are said to disagree; a changing load puts rates off."""
+"""Two levels may differ by this share before they are said to disagree; rates by more where prefills cannot
+be told from cycles."""
 
 
 def level_items(timed: Timed) -> list[EvidenceLevel]:
@@ -98,16 +100,29 @@ def agreement_checks(timed: Timed) -> list[Check]:
 
 
 def _agree(name: str, first: Track, second: Track, phase: Phase | None) -> Check:
-    a, b = (track.phase_ms(phase) if phase else track.active_ms for track in (first, second))
+    a, b = _lengths(first, second, phase)
     if a.value is None or b.value is None:
         return Check(name=name, passed=None, message="one of them says nothing")
     words = f"{a.value:.2f} ms {_interval(a)} and {b.value:.2f} ms {_interval(b)}"
     if min(total(first.cycles), total(second.cycles)) < MIN_CYCLES:
         return Check(name=name, passed=None, message=f"{words}; too few cycles to compare")
-    allowed = RATES_AGREEMENT if Level.GAUGES in (first.level, second.level) else AGREEMENT
+    is_loose = not (first.tells_cycles and second.tells_cycles)
+    allowed = RATES_AGREEMENT if is_loose else AGREEMENT
     apart = abs(a.value - b.value) > allowed * max(a.value, b.value)
-    overlap = _touch(a, b)
-    return Check(name=name, passed=not apart or overlap, message=words)
+    return Check(name=name, passed=not apart or _touch(a, b), message=words)
+
+
+def _lengths(first: Track, second: Track, phase: Phase | None) -> tuple[Ratio, Ratio]:
+    """Return what is compared: T_c where both tell it alike, else active time per cycle.
+
+    The device timer leaves what it does not explain in the cycle, also what lies between cycles.
+    """
+    if phase is not None:
+        return first.phase_ms(phase), second.phase_ms(phase)
+    is_of_cycles = first.level is not Level.DEVICE_TIMER and second.level is Level.GAUGES
+    if is_of_cycles and second.tells_cycles:
+        return first.cycle_ms, second.cycle_ms
+    return first.active_ms, second.active_ms
 
 
 def _interval(ratio: Ratio) -> str:

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
 
-from specscope_server.acceptance.gather import LaunchData, RankData
-from specscope_server.acceptance.statistics import Flags, Floats
+import numpy as np
+from numpy.typing import NDArray
+
+from specscope_server.acceptance.gather import Labels, LaunchData, RankData
+from specscope_server.acceptance.statistics import Flags, Floats, sum_over
+from specscope_server.kit.timerange import Window
 from specscope_server.timing.device_track import cells_by_batch
 from specscope_server.timing.phases import Phase
+from specscope_server.timing.print_windows import MIN_CLEAN, Windows, windows_of
+from specscope_server.timing.prints import LENGTH, RUNNING, THROUGHPUT, Shown
 from specscope_server.timing.schemas import Level
 from specscope_server.timing.tracks import Track
 
-RATES = ("throughput.generated", "requests.running", "spec.accept_length")
 WITH_PREFILL = (
-    "the engine's throughput is over wall time, so prefills between cycles are in T_c; and its gauge "
-    "of running requests is also written at prefills, before the new ones join, so under a changing load T_c "
-    "reads too short"
+    "too few log windows hold no prefill: prefills between cycles are in T_c, and requests that joined or "
+    "left within a window put it off"
 )
+SUMMARIES = (
+    "this range is read from summaries of a minute or more, where windows with prefills cannot be told: they "
+    "are in T_c, and under a changing load it reads too short"
+)
+SOURCE = "running × τ / throughput (sglang:num_running_reqs, spec_accept_length, gen_throughput)"
+LOG_SOURCE = "running × τ / throughput of each Decode line"
 LONGEST = 4.0
-"""A window whose cycles look so many times longer than usual holds an idle stretch: the engine's first window
-after one spans it. It is left out."""
-HELD_VALUES, FINE_MS = 2, 30_000
+"""A bucket whose cycles look so many times longer than usual holds an idle stretch. It is left out."""
 MAX_GAP = 3
 """Scrapes that one sample may stand for."""
 
 
-def gauge_tracks(data: LaunchData, width: str) -> list[Track]:
-    """Return one track for each scheduler of a launch that published rates."""
-    active, _ = data.activity
-    found = [_track(data, rank, active, width) for rank in data.ranks.values()]
+def gauge_tracks(data: LaunchData, width: str, shown: Mapping[Labels, Shown], window: Window) -> list[Track]:
+    """Return one track for each scheduler of a launch that published rates.
+
+    ``shown``: what each told, moment by moment; where that is not kept, means over buckets stand in.
+    """
+    found = [
+        _by_windows(data, rank, width, shown[labels], window)
+        if labels in shown
+        else _by_means(data, rank, width)
+        for labels, rank in data.ranks.items()
+    ]
     return [track for track in found if track is not None]
 
 
 def cycles_per_second(data: LaunchData, rank: RankData) -> Floats:
     """Return throughput / (running × τ) per bucket of one scheduler; NaN where a part is missing."""
     missing = np.full(data.buckets, np.nan)
-    throughput, running, length = (rank.mean.get(metric, missing) for metric in RATES)
+    throughput, running, length = (rank.mean.get(metric, missing) for metric in (THROUGHPUT, RUNNING, LENGTH))
     if data.is_plain:
         length = np.where(np.isnan(running), np.nan, 1.0)
     tokens = running * length
@@ -44,69 +59,90 @@ def cycles_per_second(data: LaunchData, rank: RankData) -> Floats:
 
 def batch_of(rank: RankData, size: int) -> Floats:
     """Return requests decoded together per bucket."""
-    return rank.mean.get("requests.running", np.full(size, np.nan))
+    return rank.mean.get(RUNNING, np.full(size, np.nan))
 
 
-def _track(data: LaunchData, rank: RankData, active: Flags, width: str) -> Track | None:
+def _by_windows(data: LaunchData, rank: RankData, width: str, shown: Shown, window: Window) -> Track | None:
+    """Split active time into cycles (T_c of windows without a prefill) and what lies between them."""
+    _, idle = data.activity
+    prefill = sum_over(data.prefill, data.buckets) > 0 if data.prefill else None
+    found = windows_of(
+        shown,
+        _moments(idle, window),
+        None if prefill is None else _moments(prefill, window),
+        is_plain=data.is_plain,
+    )
+    if found is None:
+        return None
+    place = ((found.time_ms - window.from_ms) // window.step_ms).astype(np.int64)
+    cycles, busy, tokens, weighted = (
+        _into_buckets(values, place, data.buckets)
+        for values in (found.cycles, found.seconds, found.tokens, found.running * found.cycles)
+    )
+    inside, between, note = _split(found, place, busy)
+    idle_seconds = np.where(idle, _spans(rank, data.step_ms, data.buckets), 0.0 * busy)
+    track = Track(
+        level=Level.GAUGES, clock="wall", is_plain=data.is_plain, cycles=cycles,
+        wall=sum_over([busy, idle_seconds], data.buckets), cycle={Phase.UNATTRIBUTED: inside},
+        beside={Phase.UNATTRIBUTED: between, Phase.IDLE: idle_seconds}, notes=(note,), tokens=tokens,
+        newest_ms=max(data.newest_ms.values(), default=None),
+        source=LOG_SOURCE if shown.is_log else SOURCE, tells_cycles=note != WITH_PREFILL,
+    )  # fmt: skip
+    track.cells.update(cells_by_batch(track, weighted / cycles, width))
+    return track
+
+
+def _split(found: Windows, place: NDArray[np.int64], busy: Floats) -> tuple[Floats, Floats, str]:
+    """Return (time in cycles, between them, how that is known).
+
+    A window with a prefill holds as many cycles as another: what they do not take lies between them.
+    """
+    clean, every = int(found.is_clean.sum()), len(found.is_clean)
+    if clean < MIN_CLEAN:
+        return busy, 0.0 * busy, WITH_PREFILL
+    inside = found.cycles * found.clean_periods
+    note = f"T_c is that of the {clean} of {every} log windows without a prefill"
+    if float((found.seconds - inside).sum()) < 0:
+        return busy, 0.0 * busy, f"{note}: with one, they are no longer"
+    within = _into_buckets(inside, place, len(busy))
+    return within, busy - within, note
+
+
+def _moments(flags: Flags, window: Window) -> NDArray[np.int64]:
+    """Return the ends of the buckets that are marked, as times in ms."""
+    return np.asarray(window.from_ms + (np.flatnonzero(flags) + 1) * window.step_ms - 1, dtype=np.int64)
+
+
+def _into_buckets(values: Floats, place: NDArray[np.int64], size: int) -> Floats:
+    found = np.bincount(place, weights=values, minlength=size)
+    return np.where(np.bincount(place, minlength=size) > 0, found, np.nan)
+
+
+def _by_means(data: LaunchData, rank: RankData, width: str) -> Track | None:
+    """Return the track of a range whose single samples are not read."""
+    active, _ = data.activity
     rate = np.where(active, cycles_per_second(data, rank), np.nan)
     if np.isnan(rate).all():
         return None
-    held = (rate < float(np.nanmedian(rate)) / LONGEST) | _after_idle(data, rank)
+    held = rate < float(np.nanmedian(rate)) / LONGEST
     rate[held] = np.nan
-    if np.isnan(rate).all():
-        return None
     wall = _spans(rank, data.step_ms, data.buckets)
     wall[held] = np.nan
-    cycles = np.where(np.isnan(rate), np.nan, wall) / _mean_length(rate, wall)
-    busy = cycles / rate
+    busy = np.where(np.isnan(rate), np.nan, wall)
     track = Track(
-        level=Level.GAUGES, clock="wall", is_plain=data.is_plain, cycles=cycles, wall=wall,
+        level=Level.GAUGES, clock="wall", is_plain=data.is_plain, cycles=busy * rate, wall=wall,
         cycle={Phase.UNATTRIBUTED: busy}, beside={Phase.IDLE: np.where(active, 0.0 * wall, wall)},
-        notes=(WITH_PREFILL,), newest_ms=max(data.newest_ms.values(), default=None),
-        source="running × τ / throughput (sglang:num_running_reqs, spec_accept_length, gen_throughput)",
+        notes=(SUMMARIES,), newest_ms=max(data.newest_ms.values(), default=None), source=SOURCE,
+        tells_cycles=False,
     )  # fmt: skip
     track.cells.update(cells_by_batch(track, batch_of(rank, data.buckets), width))
     return track
 
 
-def _after_idle(data: LaunchData, rank: RankData) -> Flags:
-    """Return the buckets that may show a window which began before an idle stretch.
-
-    After one the gauge shows the old value, then that of a window that spans the stretch: values are taken up
-    from the third on.
-    """
-    active, idle = data.activity
-    shown = rank.mean.get(RATES[0], np.full(data.buckets, np.nan))
-    held = np.zeros(data.buckets, dtype=bool)
-    if data.step_ms > FINE_MS:
-        return held
-    values, last = HELD_VALUES, np.nan
-    for index in np.flatnonzero(idle | (active & ~np.isnan(shown))):
-        if idle[index]:
-            values, last = 0, np.nan
-        elif values < HELD_VALUES or shown[index] == last:
-            values += shown[index] != last
-            last = shown[index]
-            held[index] = True
-        else:
-            last = np.nan
-    return held
-
-
-def _mean_length(rate: Floats, wall: Floats) -> float:
-    """Return T_c in seconds: the mean of the windows' own, each counting alike.
-
-    A gauge shows the last window that ended, for as long as the next one takes. How often a window is seen
-    says nothing about its own length, so that a mean of rates would count slow windows too little.
-    """
-    known = ~np.isnan(rate)
-    return float((wall[known] / rate[known]).sum() / wall[known].sum())
-
-
 def _spans(rank: RankData, step_ms: int, size: int) -> Floats:
     """Return seconds that each sample stands for: those since the one before, a longer gap is none."""
     spans = np.full(size, np.nan)
-    seen = np.flatnonzero(~np.isnan(rank.mean.get("requests.running", spans)))
+    seen = np.flatnonzero(~np.isnan(rank.mean.get(RUNNING, spans)))
     if len(seen):
         since = np.diff(seen, prepend=seen[0] - 1)
         usual = float(np.median(since[1:])) if len(seen) > 1 else 1.0

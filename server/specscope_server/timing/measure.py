@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.acceptance.context import Context
 from specscope_server.acceptance.counts import constant_draft_tokens
-from specscope_server.acceptance.gather import LaunchData, RankData, gather
+from specscope_server.acceptance.gather import Labels, LaunchData, RankData, gather
 from specscope_server.acceptance.measure import Measured
 from specscope_server.acceptance.requests import request_sums
 from specscope_server.acceptance.statistics import Floats, mean_over, sum_over
@@ -22,6 +22,7 @@ from specscope_server.store.coverage_reader import read_coverage
 from specscope_server.store.lookup import has_successor
 from specscope_server.timing.device_track import device_track
 from specscope_server.timing.gauge_track import batch_of, cycles_per_second, gauge_tracks
+from specscope_server.timing.prints import Shown, read_shown
 from specscope_server.timing.probe_track import probe_track
 from specscope_server.timing.schemas import Level
 from specscope_server.timing.series import (
@@ -113,10 +114,11 @@ def measure(
     fine = window or fine_window(from_ms, to_ms, state.scrape_interval_ms, most)
     schedulers = read_schedulers(session, series, fine)
     gathered = {data.launch.id: data for data in gather(session, launches, fine, rank)}
+    shown = read_shown(session, launches, fine)
     found = []
     for launch in launches:
         own = [one for one in merged(schedulers.get(launch.id, [])) if rank in (None, one.dp_rank)]
-        tracks = launch_tracks(launch, gathered.get(launch.id), own, fine)
+        tracks = launch_tracks(launch, gathered.get(launch.id), own, fine, shown.get(launch.id, {}))
         found.append(LaunchTracks(launch, gathered.get(launch.id), tracks, max(len(own), 1)))
     requests = request_sums(session, server_id, [one.id for one in launches], fine) if rank is None else None
     context = Context(
@@ -128,7 +130,11 @@ def measure(
 
 
 def launch_tracks(
-    launch: Launch, data: LaunchData | None, schedulers: Sequence[Scheduler], window: Window
+    launch: Launch,
+    data: LaunchData | None,
+    schedulers: Sequence[Scheduler],
+    window: Window,
+    shown: Mapping[Labels, Shown],
 ) -> dict[Level, Track]:
     """Return the tracks of one launch, by level."""
     found: dict[Level, list[Track]] = {}
@@ -140,7 +146,7 @@ def launch_tracks(
         timer = _device_track(launch, data, scheduler, width)
         if timer is not None:
             found.setdefault(Level.DEVICE_TIMER, []).append(timer)
-    if data is not None and (rates := gauge_tracks(data, width)):
+    if data is not None and (rates := gauge_tracks(data, width, shown, window)):
         found[Level.GAUGES] = rates
     return {level: added(tracks) for level, tracks in found.items()}
 
@@ -174,6 +180,8 @@ def _device_track(launch: Launch, data: LaunchData | None, scheduler: Scheduler,
 
 def emitted(one: LaunchTracks, track: Track) -> Floats:
     """Return tokens that decode cycles emitted, per bucket: counted, else what the cycles are worth."""
+    if track.tokens is not None:
+        return track.tokens
     counter = one.data.first_of(("tokens.decoded",)) if one.data else None
     if counter is not None:
         return counter.value

@@ -55,6 +55,10 @@ class Track:
     warm_up_cycles: float = 0.0
     newest_ms: int | None = None
     source: str = ""
+    tokens: Floats | None = None
+    """Tokens that the cycles emitted, where they follow from the same samples; None = take the counters."""
+    tells_cycles: bool = True
+    """T_c is without the prefills between cycles."""
 
     @property
     def size(self) -> int:
@@ -128,9 +132,16 @@ def added(tracks: Sequence[Track]) -> Track:
         is_plain=all(track.is_plain for track in tracks),
         notes=tuple(dict.fromkeys(note for track in tracks for note in track.notes)),
         problem=next((track.problem for track in tracks if track.problem), ""),
+        tokens=_added_tokens(tracks),
+        tells_cycles=all(track.tells_cycles for track in tracks),
         warm_up_cycles=sum(track.warm_up_cycles for track in tracks),
         newest_ms=max((track.newest_ms for track in tracks if track.newest_ms), default=None),
     )
+
+
+def _added_tokens(tracks: Sequence[Track]) -> Floats | None:
+    known = [track.tokens for track in tracks if track.tokens is not None]
+    return sum_over(known, tracks[0].size) if len(known) == len(tracks) else None
 
 
 def _common(values: Iterable[str]) -> str:
