@@ -87,7 +87,7 @@ def figure(
         server=server, launch=launch, rank=rank, range=range_, state=state, by=by, labels=tuple(label or ()),
         search=search,
     )  # fmt: skip
-    drawn = service.panel(name).draw(db, query, THEMES[theme])
+    drawn = service.drawn(db, name, query, THEMES[theme])
     if chosen is FigureFormat.JSON:
         return cached(request, dump_json(drawn), MEDIA_TYPES[Format.JSON], closed=range_.is_closed)
     if chosen is FigureFormat.CSV:

@@ -6,10 +6,16 @@ import importlib
 import pkgutil
 from functools import lru_cache
 
+from sqlalchemy.orm import Session
+
 import specscope_server
+from specscope_server.figures.alert_marks import add_alerts
 from specscope_server.kit.errors import NotFound
+from specscope_server.kit.figures import Figure
+from specscope_server.kit.figures_theme import Theme
 from specscope_server.kit.names import did_you_mean
-from specscope_server.kit.panel import Panel
+from specscope_server.kit.panel import Panel, PanelQuery
+from specscope_server.store.alert_spans import read_spans
 
 
 @lru_cache(maxsize=1)
@@ -41,3 +47,11 @@ def panel(name: str) -> Panel:
         hint = did_you_mean(name, known)
         raise NotFound(f"there is no figure {name[:60]!r}.{hint} The figures are listed at /api/v1/figures")
     return known[name]
+
+
+def drawn(session: Session, name: str, query: PanelQuery, theme: Theme) -> Figure:
+    """Return a figure as its domain draws it, with the alerts that fired then. Raises as `Panel.draw`."""
+    figure = panel(name).draw(session, query, theme)
+    window = query.range.window()
+    add_alerts(figure, read_spans(session, query.server, window.from_ms, window.to_ms), theme)
+    return figure
