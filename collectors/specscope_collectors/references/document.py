@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from specscope_collectors.observations import StateProfile
+from specscope_collectors.references.halves import HalfError, narrowed, widened
 
 FORMAT, VERSION = "specscope-reference", 1
 SUFFIX = ".reference.json.gz"
@@ -18,6 +20,9 @@ MAX_FILE_BYTES = 5_000_000
 MAX_INFLATED_BYTES = 32_000_000
 MAX_NAME = 200
 MAGIC = b"\x1f\x8b"
+SLOTS, BOUNDARIES = "slots", "boundaries"
+KIND_BYTES = 1_024
+"""Of the beginning of a file that `packed` wrote, from which its kind can be told."""
 
 
 class DocumentError(ValueError):
@@ -37,10 +42,16 @@ class LastState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Profiles of a training dump, and where they come from."""
+    """Profiles of a training dump, or of all boundaries of a target, and where they come from."""
 
     format: Literal["specscope-reference"] = "specscope-reference"
     version: Literal[1] = 1
+    kind: Literal["slots", "boundaries"] = "slots"
+    """``slots``: what a training dump holds. ``boundaries``: a profile for each boundary of the target and
+    class of rows, with ``boundary`` set, ``slot`` None and the phase ``calibration``; it belongs to the
+    references of slots of the same model, hidden size and token ids."""
+    arrays: Literal["float32", "float16"] = "float32"
+    """How the arrays of profiles stand in the file (`halves`); in memory they are always float32."""
     name: str
     made_ms: int
     tool: str
@@ -51,7 +62,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dtype: str
     hidden_size: int
     boundaries: tuple[int | None, ...]
-    """Of each slot; None = nobody says."""
+    """Of each slot; None = nobody says. Of the kind ``boundaries``: those that there are profiles of."""
     boundary_rule: str
     boundary_source: str
     last: LastState | None = None
@@ -76,6 +87,8 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     refused: dict[str, int] = {}
     """Files left out: why → how many."""
     notes: tuple[str, ...] = ()
+    provenance: dict[str, str] = {}
+    """What made the states, e.g. ``engine_version`` or ``torch``; whatever is known of it."""
     profiles: tuple[StateProfile, ...] = ()
     """Of all rows; ``slot`` None = the last state."""
     answer_profiles: tuple[StateProfile, ...] = ()
@@ -85,12 +98,14 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def packed(reference: Reference) -> bytes:
     """Return the file. Raises DocumentError when it is too large; the same reference gives the same bytes."""
     target = io.BytesIO()
+    if reference.kind == BOUNDARIES:
+        reference = _changed(reference, narrowed, "float16")
     with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6, mtime=0) as file:
         file.write(msgspec.json.encode(reference))
     if target.tell() > MAX_FILE_BYTES:
         raise DocumentError(
             f"the reference has {target.tell()} bytes, over {MAX_FILE_BYTES}: it has "
-            f"{len(reference.boundaries)} slots "
+            f"{len(reference.boundaries)} {reference.kind} "
             f"of {reference.hidden_size}; give fewer --token-ids"
         )
     return target.getvalue()
@@ -105,11 +120,33 @@ def unpacked(content: bytes) -> Reference:
     if not content.lstrip()[:1] == b"{":
         raise DocumentError("it is no reference: make one with specscope reference build")
     try:
-        return msgspec.json.decode(content, type=Reference)
+        found = msgspec.json.decode(content, type=Reference)
     except msgspec.ValidationError as error:
         raise DocumentError(f"it is no reference of format {FORMAT}, version {VERSION}: {error}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise DocumentError("it is cut off, or no JSON") from None
+    return found if found.arrays == "float32" else _changed(found, widened, "float32")
+
+
+def kind_of(beginning: bytes) -> str:
+    """Return the kind of a file that `packed` wrote, from its first `KIND_BYTES`."""
+    text = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(beginning, KIND_BYTES)
+    return BOUNDARIES if b'"kind":"boundaries"' in text else SLOTS
+
+
+def _changed(
+    reference: Reference,
+    change: Callable[[StateProfile], StateProfile],
+    arrays: Literal["float32", "float16"],
+) -> Reference:
+    """Return it with every profile changed. Raises DocumentError."""
+    try:
+        return msgspec.structs.replace(
+            reference, arrays=arrays, profiles=tuple(map(change, reference.profiles)),
+            answer_profiles=tuple(map(change, reference.answer_profiles)),
+        )  # fmt: skip
+    except (HalfError, ValueError) as error:
+        raise DocumentError(f"its profiles cannot be read: {error}") from None
 
 
 def _inflated(content: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from specscope_collectors.observations import StateProfile
-from specscope_collectors.references.document import MAX_NAME, Reference
+from specscope_collectors.references.document import BOUNDARIES, MAX_NAME, Reference
 from specscope_server.store.limits import BEGINNING_MS, number_reason, text_reason, time_reason
 from specscope_server.store.state_writer import MAX_TOKEN_IDS, profile_reason
 
@@ -27,7 +27,8 @@ def _of_texts(reference: Reference) -> str | None:
     texts = [
         reference.tool, reference.container, reference.compression, reference.model, reference.dtype,
         reference.boundary_rule, reference.boundary_source, reference.last_told_by, reference.fingerprint,
-        *reference.notes, *reference.refused, *((last.norm, last.rule) if last else ()),
+        *reference.notes, *reference.refused, *reference.provenance, *reference.provenance.values(),
+        *((last.norm, last.rule) if last else ()),
     ]  # fmt: skip
     if len(texts) > MAX_TEXTS:
         return f"it has over {MAX_TEXTS} notes"
@@ -56,8 +57,11 @@ def _of_profiles(reference: Reference, now_ms: int) -> str | None:
     profiles = (*reference.profiles, *reference.answer_profiles)
     if not reference.profiles or len(profiles) > MAX_PROFILES:
         return f"it has {len(profiles)} profiles; it must have some, and at most {MAX_PROFILES}"
+    is_whole = reference.kind == BOUNDARIES
     for group in (reference.profiles, reference.answer_profiles):
-        places = Counter((each.slot, each.row_class, each.phase) for each in group)
+        places = Counter(
+            (each.boundary if is_whole else each.slot, each.row_class, each.phase) for each in group
+        )
         if any(count > 1 for count in places.values()):
             return "two of its profiles are of one place"
     return next((words for each in profiles if (words := _of_profile(reference, each, now_ms))), None)
@@ -72,6 +76,8 @@ def _of_profile(reference: Reference, profile: StateProfile, now_ms: int) -> str
         return f"{where} is of another hidden size, or has more rows than there are"
     if profile.phase not in PHASES:
         return f"{where} is of the phase {profile.phase[:20]!r}, which no training has"
+    if reference.kind == BOUNDARIES and (profile.slot is not None or profile.boundary is None):
+        return f"{where} is of a slot, in a reference of all boundaries"
     if profile.slot is not None and profile.slot >= len(reference.boundaries):
         return f"{where} is of a slot that is not there"
     arrays = (

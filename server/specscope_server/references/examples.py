@@ -8,6 +8,7 @@ ITEM: dict[str, Any] = {
     "id": 2,
     "name": "synth-100k",
     "version": 2,
+    "kind": "slots",
     "tool": "speculators 0.4.0",
     "model": "org/target",
     "hidden_size": 7168,
@@ -43,6 +44,7 @@ DETAIL: dict[str, Any] = {
     "token_ids": [11, 13, 198],
     "refused": {},
     "notes": [],
+    "provenance": {},
     "profiles": [
         {
             "slot": 1,

@@ -11,6 +11,9 @@ class ReferenceItem(BaseModel):
     id: int
     name: str
     version: int = Field(description="From 1, by name; the highest is the newest")
+    kind: str = Field(
+        description="`slots`: of a training dump; `boundaries`: of all boundaries of the target"
+    )
     tool: str = Field(description="Which tool wrote the dump, as far as it can be told")
     model: str
     hidden_size: int
@@ -71,6 +74,7 @@ class ReferenceDetail(ReferenceItem):
     token_ids: list[int]
     refused: dict[str, int]
     notes: list[str]
+    provenance: dict[str, str] = Field(description="What made the states, as far as it is known")
     profiles: list[ProfileItem]
     download: str
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from specscope_collectors.observations import StateProfile
-from specscope_collectors.references.document import LastState, Reference, unpacked
+from specscope_collectors.references.document import KIND_BYTES, LastState, Reference, kind_of, unpacked
 from specscope_server.kit.errors import NotFound
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
@@ -24,22 +24,27 @@ from specscope_server.references.schemas import (
 
 def list_references(session: Session, name: str | None, limit: int, cursor: str | None) -> ReferenceList:
     """Return references by name, the newest version first. Raises `InvalidInput` for a wrong cursor."""
-    query = select(Row).options(defer(Row.body))
+    query = select(Row, func.substr(Row.body, 1, KIND_BYTES)).options(defer(Row.body))
     if name is not None:
         query = query.where(Row.name == name)
     after = decode_cursor(cursor, (str, int))
     if after is not None:
         query = query.where(or_(Row.name > after[0], and_(Row.name == after[0], Row.version < after[1])))
-    rows = session.scalars(query.order_by(Row.name, Row.version.desc()).limit(limit + 1)).all()
+    rows = session.execute(query.order_by(Row.name, Row.version.desc()).limit(limit + 1)).all()
     shown = rows[:limit]
-    following = encode_cursor([shown[-1].name, shown[-1].version]) if len(rows) > limit else None
-    return ReferenceList(references=[item_of(row) for row in shown], next_cursor=following)
+    last = shown[-1][0] if shown else None
+    following = encode_cursor([last.name, last.version]) if last is not None and len(rows) > limit else None
+    return ReferenceList(
+        references=[item_of(row, beginning) for row, beginning in shown], next_cursor=following
+    )
 
 
-def item_of(row: Row) -> ReferenceItem:
-    """Return one line of a list."""
+def item_of(row: Row, beginning: bytes | None = None) -> ReferenceItem:
+    """Return one line of a list; `beginning` of the body, where the whole is not at hand."""
     return ReferenceItem(
-        id=row.id, name=row.name, version=row.version, tool=row.tool, model=row.model,
+        id=row.id, name=row.name, version=row.version,
+        kind=kind_of(row.body[:KIND_BYTES] if beginning is None else beginning),
+        tool=row.tool, model=row.model,
         hidden_size=row.hidden_size, slots=row.slots, requests=row.requests, rows=row.rows,
         made=to_iso(row.made_ms), uploaded=to_iso(row.created_ms),
     )  # fmt: skip
@@ -67,7 +72,7 @@ def detail_of(row: Row) -> ReferenceDetail:
         boundary_source=found.boundary_source, files=found.files, tokens=found.tokens,
         answer_rows=found.answer_rows, budget_rows=found.budget_rows, seed=found.seed,
         fingerprint=found.fingerprint, sink_limits=list(found.sink_limits), token_ids=list(found.token_ids),
-        refused=found.refused, notes=list(found.notes),
+        refused=found.refused, notes=list(found.notes), provenance=found.provenance,
         last=_last(found.last),
         profiles=[
             _profile(each, answers)

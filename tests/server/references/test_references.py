@@ -193,3 +193,28 @@ def test_a_store_keeps_the_file_small(web: Web, reference: Reference, tmp_path: 
     number = send(web, reference).json()["id"]
     (tmp_path / "file").write_bytes(web.get(f"{PATH}/{number}/file").content)
     assert (tmp_path / "file").stat().st_size < 300_000
+
+
+def test_a_reference_of_all_boundaries_is_of_its_own_kind(web: Web, reference: Reference) -> None:
+    others = [each for each in reference.profiles if each.row_class == "other"]
+    profiles = tuple(
+        msgspec.structs.replace(each, slot=None, boundary=boundary, phase="calibration", sum_of_squares=b"")
+        for boundary, each in enumerate(others)
+    )
+    whole = msgspec.structs.replace(
+        reference, kind="boundaries", boundaries=tuple(range(len(profiles))), profiles=profiles,
+        answer_profiles=(), provenance={"engine_version": "0.5.23"},
+    )  # fmt: skip
+    number = send(web, whole).json()["id"]
+    send(web, reference, name="of a dump")
+    kinds = [(item["name"], item["kind"]) for item in web.api("/references")["references"]]
+    assert kinds == [("of a dump", "slots"), ("synth", "boundaries")]
+    shown = web.api(f"/references/{number}")
+    assert (shown["kind"], shown["provenance"]) == ("boundaries", {"engine_version": "0.5.23"})
+    assert [(each["slot"], each["boundary"]) for each in shown["profiles"]] == [(None, n) for n in range(4)]
+    found = unpacked(web.get(shown["download"]).content)
+    assert (found.kind, found.arrays, len(found.profiles)) == ("boundaries", "float32", 4)
+    twice = msgspec.structs.replace(whole, profiles=(*profiles, profiles[0]))
+    assert "of one place" in send(web, twice).json()["detail"]
+    in_slots = msgspec.structs.replace(whole, profiles=tuple(others))
+    assert "of a slot, in a reference of all boundaries" in send(web, in_slots).json()["detail"]
