@@ -55,7 +55,7 @@ def test_all_is_well(server: Server, capsys: pytest.CaptureFixture[str]) -> None
     assert "on: device time" in text
     assert "1 of 1 report" in text
     assert "Everything that Specscope uses can be seen." in text
-    assert set(server.paths()) == {"/metrics", "/server_info", "/v1/loads"}
+    assert set(server.paths()) == {"/metrics", "/server_info", "/model_info", "/v1/loads"}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def test_watching_does_not_disturb() -> None:
         paths = b.paths()
         assert paths.count("/metrics") == 30
         assert paths.count("/server_info") == 1
-        assert set(paths) == {"/metrics", "/server_info", "/v1/loads"}
+        assert set(paths) == {"/metrics", "/server_info", "/model_info", "/v1/loads"}
+        assert paths.count("/model_info") == 1
         assert paths.count("/v1/loads") == 1  # 404: not asked again
         b.scrape(31)
         assert b.paths().count("/server_info") == 2  # after 300 s

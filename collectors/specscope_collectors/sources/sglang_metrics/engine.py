@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
+
 from specscope_collectors.engine import Ask, InfoReading, LoadsReading, Told, prefixed
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.exposition.parse import Exposition
@@ -13,6 +15,7 @@ from specscope_collectors.sources import sglang_info, sglang_loads
 from specscope_collectors.sources.sglang_info.body import EVIDENCE, ServerInfo
 from specscope_collectors.sources.sglang_info.fingerprint import identify
 from specscope_collectors.sources.sglang_info.launch import expected_ranks
+from specscope_collectors.sources.sglang_info.model import MODEL_PATH, with_model
 from specscope_collectors.sources.sglang_info.reading import read_info
 from specscope_collectors.sources.sglang_loads.levels import FIELDS
 from specscope_collectors.sources.sglang_loads.reading import read_loads
@@ -55,7 +58,12 @@ class SGLang:
             if answer.state is not HealthState.DISABLED:
                 break
         reading = await ask.in_thread(lambda: read_info(answer, time_ms, api_key=ask.api_key))
-        return InfoReading(reading.health, told(reading.info) if reading.info else None)
+        if reading.info is None:
+            return InfoReading(reading.health)
+        found = told(reading.info)
+        model, _ = await ask.get(MODEL_PATH)
+        launch = await ask.in_thread(lambda: with_model(found.launch, model))
+        return InfoReading(reading.health, msgspec.structs.replace(found, launch=launch))
 
     async def loads(self, ask: Ask, mapped: Mapped | None, launch: Launch | None) -> LoadsReading:
         """Read ``/v1/loads``; what ``/metrics`` gives, or would give with the next request, is left to it."""
