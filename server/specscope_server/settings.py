@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
@@ -21,7 +22,7 @@ from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.names import did_you_mean
 
 DEFAULT_FILE = "specscope.toml"
-SECRETS = ("token", "engine_api_key", "engine_admin_key")
+SECRETS = ("token", "engine_api_key", "engine_admin_key", "secret_key")
 """Fields that are never shown, never flags, and may come from a file named by ``X_FILE``."""
 
 LONGEST_DAYS = 36_500
@@ -66,6 +67,12 @@ class Settings(BaseSettings):
     )
     retention_states_days: float = Field(
         90, gt=0, le=LONGEST_DAYS, description="Days for which profiles of hidden states are kept."
+    )
+    retention_alerts_days: float = Field(
+        365,
+        gt=0,
+        le=LONGEST_DAYS,
+        description="Days for which the history of alerts, what was delivered and who changed what are kept.",
     )
 
     # Web
@@ -140,18 +147,71 @@ class Settings(BaseSettings):
         "that are started here; unset: they stay on the engine's host.",
     )
 
+    # Alerts
+    alerts: Path | None = Field(
+        None,
+        description="Alerts' file (YAML): rules, channels, routes. It is followed while it changes. The rules "
+        "that come with Specscope are evaluated without it too.",
+    )
+    alert_interval_seconds: float = Field(
+        15.0, ge=1, le=3600, description="Time between two evaluations of the rules of alerts."
+    )
+    public_url: str | None = Field(
+        None,
+        description="Address under which people reach this server, for the links in alerts, e.g. "
+        "`https://specscope.example.org`; unset: alerts have no links.",
+    )
+    secret_key: SecretStr | None = Field(
+        None,
+        description="Key with which secrets of channels are sealed in the database, 32 characters or more; "
+        "several, separated by commas: the first seals, all open. Unset: channels made over REST must name "
+        "where their secrets are.",
+    )
+    alerts_secrets_folder: Path | None = Field(
+        None, description="Folder below which channels made over REST may name files with secrets."
+    )
+    alerts_allow_private: bool = Field(
+        False,
+        description="Let channels made over REST connect to private addresses; those of the alerts' file may "
+        "by their own `allow_private`.",
+    )
+    alerts_private_networks: Names = Field(
+        default_factory=list,
+        description="Private networks that every channel may connect to, e.g. `10.20.0.0/16`.",
+    )
+
     # Logs
     log_format: Literal["text", "json"] = Field("text", description="`text` for people, `json` for machines.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe level that is logged."
     )
 
-    @field_validator("watch", "allowed_hosts", mode="before")
+    @field_validator("watch", "allowed_hosts", "alerts_private_networks", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return value.replace(",", " ").split() if isinstance(value, str) else value
 
-    @field_validator("token", "engine_api_key", "engine_admin_key")
+    @field_validator("public_url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"{value[:100]!r} is not an address; write e.g. https://specscope.example.org")
+        return value.rstrip("/")
+
+    @field_validator("alerts_private_networks")
+    @classmethod
+    def _are_networks(cls, values: list[str]) -> list[str]:
+        for value in values:
+            try:
+                ipaddress.ip_network(value)
+            except ValueError as error:
+                raise ValueError(f"{error}; write networks as 10.20.0.0/16") from None
+        return values
+
+    @field_validator("token", "engine_api_key", "engine_admin_key", "secret_key")
     @classmethod
     def _not_blank(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not value.get_secret_value().strip():
