@@ -9,9 +9,8 @@ from sqlalchemy.orm import Session
 from specscope_collectors.states.assignment import SURE, Matched, match
 from specscope_collectors.states.bank import Place
 from specscope_collectors.states.sums import sums_of
-from specscope_server.drift.reading import Entry, bodies
+from specscope_server.drift.reading import OTHER, SERVING_PHASES, Entry, bodies
 from specscope_server.drift.schemas import Assignment, Pairing
-from specscope_server.drift.windows import Plan
 from specscope_server.drift.words import listed
 from specscope_server.drift.yardsticks import Yardstick
 
@@ -19,42 +18,44 @@ MOST_PARTS = 12
 """Profiles of each slot that the bootstrap draws from."""
 
 
-def assignment_of(
-    session: Session, plans: Mapping[tuple[str, int], Sequence[Plan]], yard: Yardstick
-) -> Assignment | None:
+def assignment_of(session: Session, entries: Sequence[Entry], yard: Yardstick) -> Assignment | None:
     """Return the assignment of the phase that has most rows on known token ids; None: none can be made.
 
-    ``plans`` are windows by phase and slot, oldest first.
+    ``entries`` are those of one launch, newest first.
     """
     bank = yard.bank
     if bank is None or not len(bank.token_ids):
         return None
-    slots = sorted({slot for _, slot in plans})
-    for phase in _by_rows(plans):
-        entries = [_newest(plans.get((phase, slot), ())) for slot in slots]
-        if not all(entries) or any(each[0].hidden_size != bank.hidden_size for each in entries):
+    newest = _newest(entries)
+    slots = sorted({slot for _, slot in newest})
+    for phase in _by_rows(newest):
+        chosen = [newest.get((phase, slot), []) for slot in slots]
+        if any(not each or each[0].hidden_size != bank.hidden_size for each in chosen):
             continue
-        read = bodies(session, (entry.id for each in entries for entry in each))
-        parts = [[sums_of(read[entry.id]) for entry in each] for each in entries]
+        read = bodies(session, (entry.id for each in chosen for entry in each))
+        parts = [[sums_of(read[entry.id]) for entry in each] for each in chosen]
         matched = match(parts, bank)
         if matched is not None:
             return _told(matched, slots, phase, yard)
     return None
 
 
-def _by_rows(plans: Mapping[tuple[str, int], Sequence[Plan]]) -> list[str]:
-    rows: dict[str, int] = {}
-    for (phase, _), each in plans.items():
-        rows[phase] = rows.get(phase, 0) + sum(plan.rows for plan in each)
+def _newest(entries: Sequence[Entry]) -> dict[tuple[str, int], list[Entry]]:
+    """Return the newest profiles of each phase and slot, oldest first, all of one hidden size."""
+    found: dict[tuple[str, int], list[Entry]] = {}
+    for entry in entries:
+        own = found.setdefault((entry.phase, entry.slot), [])
+        is_alike = not own or own[0].hidden_size == entry.hidden_size
+        if entry.row_class == OTHER and is_alike and len(own) < MOST_PARTS:
+            own.append(entry)
+    return {place: own[::-1] for place, own in found.items()}
+
+
+def _by_rows(newest: Mapping[tuple[str, int], Sequence[Entry]]) -> list[str]:
+    rows = dict.fromkeys(SERVING_PHASES, 0)
+    for (phase, _), each in newest.items():
+        rows[phase] += sum(entry.rows for entry in each)
     return sorted(rows, key=lambda phase: -rows[phase])
-
-
-def _newest(plans: Sequence[Plan]) -> list[Entry]:
-    """Return the newest profiles, oldest first."""
-    entries = sorted(
-        (entry for plan in plans for entry in plan.entries), key=lambda entry: (entry.time_ms, entry.id)
-    )
-    return entries[-MOST_PARTS:]
 
 
 def _told(matched: Matched, slots: Sequence[int], phase: str, yard: Yardstick) -> Assignment:
@@ -119,5 +120,5 @@ def _capture(pairs: Sequence[Pairing], yard: Yardstick) -> str:
     layers = [f"[{', '.join(str(number - 1) for number in each)}]" for each in known]
     return (
         f": capture is boundaries {listed(known[0])}, trained {listed(known[1])} (as ids of layers whose "
-        f"output is taken: {layers[0]} and {layers[1]})"
+        f"output is taken: capture {layers[0]}, trained {layers[1]})"
     )

@@ -19,7 +19,7 @@ from specscope_server.drift.numbers import curve_of
 from specscope_server.drift.reading import SERVING_PHASES, Entry, bodies, newest_entries
 from specscope_server.drift.schemas import Drift, Invariant, Resolution, UsedReference
 from specscope_server.drift.slots import RESOLUTION_NOTES, SLOTS_ONLY, slot_verdict, verdict_of
-from specscope_server.drift.windows import Place, Plan, plan_windows
+from specscope_server.drift.windows import plan_windows
 from specscope_server.drift.yardsticks import Boundaries, Training, Yardstick
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.web.params import TimeRange
@@ -89,8 +89,8 @@ def _launch_of(session: Session, entries: Sequence[Entry]) -> Launch | None:
     return session.get(Launch, number) if number is not None else None
 
 
-def judgements_of(session: Session, scene: Scene) -> tuple[list[Judgement], dict[Place, list[Plan]]]:
-    """Return each slot and phase judged by its last windows, and those windows."""
+def judgements_of(session: Session, scene: Scene) -> list[Judgement]:
+    """Return each slot and phase judged by its last windows."""
     plans = plan_windows(scene.entries, VOTES)
     more = _counts_of_other_classes(session, scene.entries)
     found = []
@@ -99,7 +99,7 @@ def judgements_of(session: Session, scene: Scene) -> tuple[list[Judgement], dict
         counts, rows = more.get((phase, slot), ([], 0))
         facts = facts_of(session, plans[place], scene.yard)
         found.append(judge_cell(slot, phase, facts, scene.yard, counts, rows))
-    return found, plans
+    return found
 
 
 def _counts_of_other_classes(
@@ -125,11 +125,11 @@ def drift(session: Session, question: Question) -> Drift:
     """Return the verdict with everything it rests on. Raises as `scene_of`."""
     scene = scene_of(session, question)
     yard = scene.yard
-    cells, plans = judgements_of(session, scene)
+    cells = judgements_of(session, scene)
     numbers = sorted({cell.slot for cell in cells})
     slots = [slot_verdict([cell for cell in cells if cell.slot == slot], yard) for slot in numbers]
     findings = _findings(session, scene, cells, question.span.to_ms)
-    assignment = assignment_of(session, {place[1:]: each for place, each in plans.items()}, yard)
+    assignment = assignment_of(session, scene.entries, yard)
     missing = missing_words(scene, cells)
     phases = [phase for phase in SERVING_PHASES if any(cell.phase == phase for cell in cells)]
     return Drift.model_validate(

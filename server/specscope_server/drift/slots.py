@@ -83,7 +83,12 @@ def _headline(worst: Judgement, state: CellState, yard: Yardstick) -> str:
 
 
 def _evidence(cells: Sequence[Judgement], yard: Yardstick) -> list[str]:
-    found = []
+    found = [
+        f"the engine says that it captures boundary {cell.captured}, and hands on boundary {measured}"
+        for cell in cells
+        if cell.state in (CellState.WRONG, CellState.SUSPECTED) and cell.captured is not None
+        and (measured := measured_of(cell, yard)) is not None and measured != cell.captured
+    ][:1]  # fmt: skip
     for cell in sorted(cells, key=lambda cell: WORST_FIRST.index(cell.state)):
         newest = cell.newest
         if newest is None or cell.state in (CellState.NOT_COMPARABLE, CellState.NO_DATA):
@@ -146,8 +151,14 @@ def _wrong_headline(wrong: Sequence[SlotVerdict], slots: Sequence[SlotVerdict]) 
     """Return one sentence; slots that are off by the same number of layers are told as one."""
     shifts = {shift_words(slot.measured_boundary, slot.trained_boundary) for slot in wrong}
     if len(wrong) == len(slots) > 1 and len(shifts) == 1 and (shift := shifts.pop()):
-        measured = listed([slot.measured_boundary for slot in wrong])
-        trained = listed([slot.trained_boundary for slot in wrong])
-        return f"All slots are {shift}: boundaries {measured}, trained on {trained}"
+        deep = listed([slot.measured_boundary for slot in wrong])
+        return (
+            f"All slots are {shift}: {deep}, trained on {listed([slot.trained_boundary for slot in wrong])}"
+        )
+    measured = [slot.measured_boundary for slot in slots]
+    trained = [slot.trained_boundary for slot in slots]
+    if len(wrong) > 1 and None not in measured and None not in trained:
+        first = f": slot {measured.index(0)} is the embedding" if 0 in measured and 0 not in trained else ""
+        return f"The slots are boundaries {listed(measured)}, trained on {listed(trained)}{first}"
     more = f"; {len(wrong) - 1} more of {len(slots)} slots are wrong" if len(wrong) > 1 else ""
     return f"{wrong[0].headline}{more}"

@@ -19,15 +19,15 @@ PHASE_WORDS = {
 }
 _FAULTS = {
     Fault.NONE: "no fault",
-    Fault.WRONG_BOUNDARY: "another boundary",
-    Fault.OTHER_SLOT: "another slot of training is nearer",
-    Fault.EMBEDDING: "this is the embedding",
-    Fault.POST_NORM: "a norm was applied",
-    Fault.GROSS_NORM: "norms of another size",
-    Fault.GROSS_DIRECTION: "other directions",
-    Fault.NOT_FINITE: "rows that are not finite",
-    Fault.ZERO_ROWS: "rows of zeros",
-    Fault.DUPLICATES: "equal rows of different tokens",
+    Fault.WRONG_BOUNDARY: "is another boundary",
+    Fault.OTHER_SLOT: "is another slot of training",
+    Fault.EMBEDDING: "is the embedding",
+    Fault.POST_NORM: "is a state behind a norm",
+    Fault.GROSS_NORM: "has norms of another size",
+    Fault.GROSS_DIRECTION: "has other directions",
+    Fault.NOT_FINITE: "has rows that are not finite",
+    Fault.ZERO_ROWS: "has rows of zeros",
+    Fault.DUPLICATES: "has equal rows of different tokens",
     Fault.RANKS_DISAGREE: "ranks hold different states",
     Fault.PHASES_DISAGREE: "prefill and verification differ",
     Fault.CLAIMS_DISAGREE: "configurations disagree",
@@ -95,12 +95,12 @@ def fault_sentence(judgement: Judgement, yard: Yardstick, fault: Fault) -> str:
         return f"is {place_words(judgement.place, yard)}{f', {shift}' if shift else ''}"
     if newest is not None and fault == Fault.GROSS_NORM and newest.judged.gross_norm is not None:
         return (
-            f"norms differ by a factor of {_factor(newest.judged.gross_norm)} (W₁ "
+            f"has norms that differ by a factor of {_factor(newest.judged.gross_norm)} (W₁ "
             f"{newest.judged.gross_norm:.2f} > {GROSS_NORM:.2f} nats): {_REASONS[fault]}"
         )
     if newest is not None and fault == Fault.GROSS_DIRECTION and newest.judged.gross_direction is not None:
         return (
-            f"directions differ though norms fit (1 − cos {newest.judged.gross_direction:.2f} > "
+            f"has other directions though norms fit (1 − cos {newest.judged.gross_direction:.2f} > "
             f"{GROSS_DIRECTION:.2f}): {_REASONS[fault]}"
         )
     why = _REASONS.get(fault)
