@@ -37,7 +37,7 @@ def metric_signals() -> list[Signal]:
             names = [f"{PREFIX}{metric.name}:{stat}", *([f"{PREFIX}{metric.name}"] if index == 0 else [])]
             found += [
                 Signal(
-                    name, unit, metric.meaning, _reader(metric.name, stat), ("launch", *metric.labels),
+                    name, unit, metric.meaning, _reader(metric.name, stat), metric.labels,
                     "readings",
                 )
                 for name in names
@@ -100,7 +100,23 @@ def _tumbling(
     if query.window_ms % MINUTE_MS == 0:
         start_ms -= start_ms % MINUTE_MS  # roll-ups by the minute lie wholly inside the buckets then
     window = Window(start_ms, start_ms + size * query.window_ms, query.window_ms)
-    return [_one(line, names, line.values, line.n) for line in run(session, refs, window, "ranks", stat)]
+    found: dict[tuple[object, ...], SignalSeries] = {}
+    for line in sorted(run(session, refs, window, "ranks", stat), key=lambda line: line.launch_id or 0):
+        key, series = _key(line), _one(line, names, line.values, line.n)
+        found[key] = _over(found[key], series) if key in found else series
+    return list(found.values())
+
+
+def _key(line: Line) -> tuple[object, ...]:
+    """Return what an alert belongs to: a restart does not end it, so the launch is no part of it."""
+    return line.server_id, tuple(sorted(line.labels.items()))
+
+
+def _over(older: SignalSeries, newer: SignalSeries) -> SignalSeries:
+    """Return the newer launch's points, and the older one's where it has none."""
+    seen = ~np.isnan(newer.value)
+    pick = {name: np.where(seen, getattr(newer, name), getattr(older, name)) for name in ("value", "why", "n")}
+    return SignalSeries(newer.labels, pick["value"], pick["why"], pick["n"])
 
 
 def _one(
@@ -108,19 +124,15 @@ def _one(
     n: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> SignalSeries:  # fmt: skip
     why = np.where(np.isnan(value), Why.NO_DATA, Why.OK).astype(np.uint8)
-    labels = {"server": names[line.server_id], **line.labels}
-    if line.launch_id is not None:
-        labels["launch"] = str(line.launch_id)
-    return SignalSeries(labels, value, why, n.astype(np.float64))
+    return SignalSeries({"server": names[line.server_id], **line.labels}, value, why, n.astype(np.float64))
 
 
 def _series(rows: Mapping[int, Sequence[Line]], names: Mapping[int, str], size: int) -> list[SignalSeries]:
     """Return the lines of each point as series over all points."""
     found: dict[tuple[object, ...], tuple[Line, dict[int, Line]]] = {}
     for index, lines in rows.items():
-        for line in lines:
-            key = (line.server_id, line.launch_id, tuple(sorted(line.labels.items())))
-            found.setdefault(key, (line, {}))[1][index] = line
+        for line in sorted(lines, key=lambda line: line.launch_id or 0):
+            found.setdefault(_key(line), (line, {}))[1][index] = line
     result = []
     for first, points in found.values():
         value, n = np.full(size, np.nan), np.zeros(size, dtype=np.int64)

@@ -9,6 +9,10 @@ from sqlalchemy.orm import Session
 from tests.server.seed import NOW, Feed
 
 from specscope_collectors.observations import HealthState, Level
+from specscope_server.alerts.rules.evaluate import evaluate
+from specscope_server.alerts.rules.reading import Reading
+from specscope_server.alerts.rules.schema import Origin, Rule, StoredRule
+from specscope_server.alerts.rules.signals import signal
 from specscope_server.kit.signal import SignalQuery, SignalSeries, Target
 from specscope_server.kit.web.state import AppState
 from specscope_server.models import Server
@@ -38,8 +42,6 @@ def ask(
     engine: Engine, name: str, to_ms: int, window_ms: int = 5 * MINUTE, points: int = 1, **more: Any
 ) -> list[SignalSeries]:
     """Return a signal's series: the newest point, or that many with ``step_ms`` between them."""
-    from specscope_server.alerts.rules.signals import signal
-
     step_ms = more.pop("step_ms", window_ms)
     with Session(engine) as session:
         query = SignalQuery(
@@ -47,3 +49,15 @@ def ask(
             **more,
         )  # fmt: skip
         return signal(name).read(session, query)
+
+
+def rule_of(condition: dict[str, Any], **fields: Any) -> StoredRule:
+    """Return a stored rule with this condition."""
+    body = {"name": "rule", "title": "A rule", "condition": condition, **fields}
+    return StoredRule(rule=Rule.model_validate(body), version=1, origin=Origin.API, enabled=True)
+
+
+def readings(engine: Engine, now_ms: int, *rules: StoredRule) -> list[Reading]:
+    """Return every reading of these rules."""
+    with Session(engine) as session:
+        return list(evaluate(session, state_of(engine, now_ms), rules, now_ms))

@@ -152,7 +152,7 @@ def test_metrics_that_an_upgrade_lost_are_counted(sqlite_engine: Engine, feed: F
 def test_every_metric_is_a_signal_and_names_are_unique(sqlite_engine: Engine, played: Feed) -> None:
     [series] = ask(sqlite_engine, "metric:requests.running:max", END)
     assert series.value[-1] == 8
-    assert series.labels["launch"] == "1"
+    assert series.labels["server"] == SERVER
     [grown] = ask(sqlite_engine, "metric:tokens.generated:sum", END, points=3)
     assert grown.value[-1] > 0
     assert {"metric:kv.usage", "metric:latency.queue:p99"} <= signals().keys()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from specscope_server.alerts.rules.condition import SignalCondition
+from specscope_server.alerts.rules.judging import Judged, column, interval, number
+from specscope_server.alerts.rules.reads import Grid, Need, Points
 
 
 class Condition(SignalCondition):
@@ -28,3 +32,36 @@ class Condition(SignalCondition):
         if (self.above is None) == (self.below is None):
             raise ValueError("give exactly one of above and below")
         return self
+
+    def needs(self) -> tuple[Need, ...]:
+        """Return what is read."""
+        return (Points(self.signal, self.window),)
+
+
+def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
+    """Compare all series with all limits. The bound that speaks last is compared: below → the upper one."""
+    grid = reads[0]
+    lower, upper = grid.bounds
+    by_interval = np.array([condition.on == "interval" for condition in conditions])[:, None, None]
+    low = np.where(by_interval & np.isfinite(lower), lower, grid.value)
+    high = np.where(by_interval & np.isfinite(upper), upper, grid.value)
+    above, below = (column([getattr(one, name) for one in conditions]) for name in ("above", "below"))
+    return Judged(grid, (low > above) | (high < below), grid.why)
+
+
+def explain(
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+) -> tuple[str, dict[str, Any]]:
+    """Return the comparison in words, and as evidence."""
+    grid = reads[0]
+    lower, upper = grid.bounds
+    value, unit = float(grid.value[place]), grid.unit
+    low, high = float(lower[place]), float(upper[place])
+    limit = condition.above if condition.above is not None else condition.below
+    side = "above" if condition.above is not None else "below"
+    known = np.isfinite(low) and np.isfinite(high)
+    how = f"{side} {number(limit or 0.0, unit)}"
+    if condition.on == "interval":
+        how += ", with its whole interval" if known else "; no interval is known here, the value decides"
+    evidence = {"signal": condition.signal, side: limit, "on": condition.on}
+    return f"{number(value, unit)}{interval(low, high, unit)}, {how}", evidence

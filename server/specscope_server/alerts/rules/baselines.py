@@ -1,0 +1,89 @@
+"""What a launch measured, as a baseline: whole, of a long one its last day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from specscope_server.alerts.rules.reading import LabelKey
+from specscope_server.alerts.rules.reads import Frame, Grid, grid_of
+from specscope_server.alerts.rules.signals import signal
+from specscope_server.kit.signal import SignalQuery, SignalSeries, Target, Why
+from specscope_server.models import Launch
+from specscope_server.store.lookup import launches_between
+
+LOOK_BACK_MS = 24 * 3_600_000
+MIN_LENGTH_MS = 60_000
+MAX_KEPT = 1_024
+
+_kept: WeakKeyDictionary[Engine, dict[tuple[Any, ...], Grid]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class OfLaunch:
+    """A signal over a launch: the one with this id, or ('') the one before that which runs then."""
+
+    signal: str
+    launch: str
+
+    def read(self, session: Session, frame: Frame) -> Grid:
+        """Return, at each instant, the baseline that holds then."""
+        found: dict[LabelKey, tuple[SignalSeries, dict[int, SignalSeries]]] = {}
+        for server in frame.servers:
+            for place, grid in self._of_server(session, frame, server).items():
+                for key, series in zip(grid.keys, grid.series, strict=True):
+                    found.setdefault(key, (series, {}))[1][place] = series
+        size = len(frame.times_ms)
+        return Grid([_spread(first, points, size) for first, points in found.values()], size)
+
+    def _of_server(self, session: Session, frame: Frame, server: Target) -> dict[int, Grid]:
+        launches = launches_between(session, server.id, 0, int(frame.times_ms[-1]) + 1)
+        found = {}
+        for place, time_ms in enumerate(frame.times_ms.tolist()):
+            chosen = self._choose([one for one in launches if one.first_seen_ms <= time_ms])
+            if chosen is not None:
+                found[place] = _measured(session, frame, server, self.signal, chosen)
+        return found
+
+    def _choose(self, begun: Sequence[Launch]) -> Launch | None:
+        if self.launch:
+            return next((one for one in begun if one.id == int(self.launch)), None)
+        if len(begun) < 2:
+            return None
+        alike = [one for one in begun[:-1] if (one.algorithm is None) == (begun[-1].algorithm is None)]
+        long = [one for one in alike if one.last_seen_ms - one.first_seen_ms >= MIN_LENGTH_MS]
+        return long[-1] if long else None
+
+
+def _measured(session: Session, frame: Frame, server: Target, name: str, launch: Launch) -> Grid:
+    """Return one point: the launch as it was last seen. Kept, because what is over does not change."""
+    engine = session.get_bind()
+    assert isinstance(engine, Engine)
+    kept = _kept.setdefault(engine, {})
+    key = (name, launch.id, launch.last_seen_ms)
+    if key not in kept:
+        to_ms = launch.last_seen_ms + 1
+        length_ms = min(to_ms - launch.first_seen_ms, LOOK_BACK_MS)
+        query = SignalQuery(
+            (server,), to_ms - length_ms, to_ms, length_ms, length_ms, to_ms, frame.state, str(launch.id), {}
+        )  # fmt: skip
+        if len(kept) >= MAX_KEPT:
+            kept.clear()
+        kept[key] = grid_of(session, signal(name).name, query)
+    return kept[key]
+
+
+def _spread(first: SignalSeries, points: dict[int, SignalSeries], size: int) -> SignalSeries:
+    value, lower, upper, n = (np.full(size, np.nan) for _ in range(4))
+    why = np.full(size, Why.NO_DATA, dtype=np.uint8)
+    for place, series in points.items():
+        low, high = series.bounds
+        value[place], lower[place], upper[place] = series.value[-1], low[-1], high[-1]
+        n[place], why[place] = series.n[-1], series.why[-1]
+    return SignalSeries(first.labels, value, why, n, lower, upper)

@@ -1,0 +1,124 @@
+"""Higher or lower than something measured before, by a share of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from specscope_server.acceptance.statistics import Ratio
+from specscope_server.alerts.rules.baselines import OfLaunch
+from specscope_server.alerts.rules.condition import SignalCondition, Window
+from specscope_server.alerts.rules.judging import Judged, column, interval, number
+from specscope_server.alerts.rules.reads import Grid, Need, Points
+from specscope_server.kit.signal import Floats, Why
+from specscope_server.timing.statistics import relative_change
+
+DAY_MS, WEEK_MS, HOUR_MS = 86_400_000, 604_800_000, 3_600_000
+BASELINES = ("preceding", "same_hour_last_week", "previous_launch")
+WORDS = {
+    "preceding": "the time before", "same_hour_last_week": "the same hour last week",
+    "previous_launch": "the launch before",
+}  # fmt: skip
+
+
+class Condition(SignalCondition):
+    """The value changed against a baseline by more than a share of it."""
+
+    meaning: ClassVar[str] = (
+        "The value differs from a baseline by more than a share of it: from what came just before, the same "
+        "hour last week, the launch before, or one chosen launch."
+    )
+
+    kind: Literal["relative"] = "relative"
+    baseline: str = Field(
+        "preceding",
+        description="`preceding`, `same_hour_last_week`, `previous_launch` or `launch:ID`",
+        examples=["preceding", "launch:12"],
+    )
+    baseline_window: Window = Field(DAY_MS, description="Of `preceding`: how much of it")
+    drop: float | None = Field(None, gt=0, lt=1, description="Breach when lower by this share (0.1 = 10 %)")
+    rise: float | None = Field(None, gt=0, le=1_000, description="Breach when higher by this share")
+    on: Literal["value", "interval"] = Field(
+        "interval",
+        description="`interval`: only when the whole 95 % interval of the change lies beyond 0, too",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.drop is None) == (self.rise is None):
+            raise ValueError("give exactly one of drop and rise")
+        if self.baseline not in BASELINES and not re.fullmatch(r"launch:\d{1,18}", self.baseline, re.ASCII):
+            raise ValueError(f"baseline {self.baseline[:40]!r} is none of {', '.join(BASELINES)}, launch:ID")
+        return self
+
+    def needs(self) -> tuple[Need, ...]:
+        """Return what is read: now, and the baseline."""
+        now = Points(self.signal, self.window)
+        if self.baseline == "preceding":
+            return now, Points(self.signal, self.baseline_window, self.window)
+        if self.baseline == "same_hour_last_week":
+            return now, Points(self.signal, HOUR_MS, WEEK_MS - HOUR_MS // 2)
+        return now, OfLaunch(self.signal, self.baseline.partition(":")[2])
+
+
+def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
+    """Compare each series with its own baseline. Where there is none, there is no verdict."""
+    grid, base = reads[0], reads[1].aligned(reads[0].keys)
+    change, low, high = changes(grid, base)
+    drops, rises = (column([getattr(one, name) for one in conditions]) for name in ("drop", "rise"))
+    by_interval = np.array([condition.on == "interval" for condition in conditions])[:, None, None]
+    sure_down = ~by_interval | ~np.isfinite(high) | (high < 0)
+    sure_up = ~by_interval | ~np.isfinite(low) | (low > 0)
+    breach = ((change < -drops) & sure_down) | ((change > rises) & sure_up)
+    has_base = (base.why == Why.OK) & np.isfinite(change)
+    why = np.where((grid.why == Why.OK) & ~has_base, np.uint8(Why.NO_DATA), grid.why)
+    return Judged(grid, breach, why)
+
+
+def changes(grid: Grid, base: Grid) -> tuple[Floats, Floats, Floats]:
+    """Return now/before − 1 with its interval, as the comparison of launches computes it."""
+    shape = grid.value.shape
+    found = np.full((3, *shape), np.nan)
+    (low_a, high_a), (low_b, high_b) = base.bounds, grid.bounds
+    for place in np.ndindex(shape):
+        before, after = (
+            _ratio(*(float(array[place]) for array in side))
+            for side in ((base.value, low_a, high_a), (grid.value, low_b, high_b))
+        )
+        change = relative_change(before, after)
+        found[(slice(None), *place)] = [
+            np.nan if bound is None else bound for bound in (change.value, change.low, change.high)
+        ]
+    return found[0], found[1], found[2]
+
+
+def _ratio(*parts: float) -> Ratio:
+    value, low, high = (part if np.isfinite(part) else None for part in parts)
+    return Ratio(value, low, high)
+
+
+def explain(
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+) -> tuple[str, dict[str, Any]]:
+    """Return the comparison in words, and as evidence."""
+    grid, base = reads[0], reads[1].aligned(reads[0].keys)
+    row = place[0]
+    one = Grid([grid.series[row]], grid.size), Grid([base.series[row]], base.size)
+    change, low, high = (float(array[0, place[1]]) for array in changes(*one))
+    now, before = float(grid.value[place]), float(base.value[place])
+    against = WORDS.get(condition.baseline, condition.baseline.replace(":", " "))
+    if condition.baseline == "preceding":
+        against = f"the {condition.baseline_window / 3_600_000:.3g} h before"
+    words = (
+        f"{number(now, grid.unit)} against {number(before, grid.unit)} in {against}: "
+        f"{100 * change:+.1f} %{interval(low, high, '1')}"
+    )
+    evidence = {
+        "signal": condition.signal, "baseline": condition.baseline, "before": before, "change": change,
+        "change_lower": low, "change_upper": high,
+    }  # fmt: skip
+    return words, {name: None if value != value else value for name, value in evidence.items()}
