@@ -1,6 +1,7 @@
 """Run with the rig's Python: hidden states of texts from transformers, the model's own way.
 
-Argument: the model. Standard input: JSON list of {prompt, output}. Prints [boundaries, tokens, H] per text.
+Arguments: the model, and boundaries. Standard input: JSON list of {prompt, output}. Prints
+[boundaries, tokens, H] per text.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
-def main(model_path: str) -> None:
-    """Print the residual stream after 0 … n layers."""
+def main(model_path: str, boundaries: list[int]) -> None:
+    """Print the residual stream after so many layers."""
     tokenizer = AutoTokenizer.from_pretrained(model_path)
     model = AutoModelForCausalLM.from_pretrained(model_path, dtype=torch.bfloat16)
     residuals: list[torch.Tensor] = []
@@ -29,9 +30,9 @@ def main(model_path: str) -> None:
         ids = tokenizer(text["prompt"])["input_ids"] + text["output"]
         with torch.inference_mode():
             model(torch.tensor([ids]))
-        found.append(torch.stack([states[0] for states in residuals]).float().tolist())
+        found.append(torch.stack([residuals[boundary][0] for boundary in boundaries]).float().tolist())
     sys.stdout.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], [int(boundary) for boundary in sys.argv[2:]])

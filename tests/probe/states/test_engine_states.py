@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import sqlite3
-import subprocess
-import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,47 +17,16 @@ from tests.sglang_cpu.install import Rig
 from tests.support.probe import settled, variables
 from tests.support.product import serving
 from tests.support.rig import Answer, Request, RunningRig
+from tests.support.states import Watched, plain_states, profiles, rows, sampling_all
 
 pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
 
-PLAIN = Path(__file__).with_name("plain_driver.py")
 WARM_UP = [Request(f"Warm water number {index} for the tea in the large green pot", 40) for index in range(8)]
 REQUESTS = [
     Request(f"The {index}th cup of tea was drunk by the river, slowly", 24 + index) for index in range(4)
 ]
-WINDOW_SECONDS = 1.0
+BOUNDARIES = (1, 2, 3)
 D, SLOTS, H = 4, 3, 256
-
-Profile = dict[str, Any]
-
-
-class Watched:
-    """An engine whose every forward is sampled, and the windows of its states."""
-
-    def __init__(self, running: RunningRig, spool: Path) -> None:
-        self.running = running
-        self.spool = spool
-
-    def files(self) -> list[dict[str, Any]]:
-        """Return what has been written so far."""
-        paths = sorted(self.spool.glob("specscope-states-*.json.gz"))
-        return [json.loads(gzip.decompress(path.read_bytes())) for path in paths]
-
-    def sampled(self, requests: list[Request]) -> tuple[list[Answer], list[dict[str, Any]]]:
-        """Send requests; return their answers and the windows that hold exactly their rows."""
-        time.sleep(1.2 * WINDOW_SECONDS)
-        began_ms = time.time() * 1000
-        answers = self.running.generate(requests)
-        time.sleep(1.2 * WINDOW_SECONDS)
-        ended_ms = time.time() * 1000
-        self.running.generate([Request("Ends the window", 12)])
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            found = [each for each in self.files() if began_ms < each["profiles"][0]["time_ms"] <= ended_ms]
-            if found and self.files()[-1]["created_ms"] >= ended_ms:
-                return answers, found
-            time.sleep(0.2)
-        raise AssertionError("no window was written")
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +37,7 @@ def watched(
     folder = tmp_path_factory.mktemp("states")
     ids = folder / "ids.json"
     ids.write_text(json.dumps(list(range(128))))
-    more = {
-        "SPECSCOPE_SPOOL": str(folder / "spool"),
-        "SPECSCOPE_PROBE_TOKEN_IDS": str(ids),
-        "SPECSCOPE_PROBE_STATES_VERIFY_EVERY": "1",
-        "SPECSCOPE_PROBE_STATES_PREFILL_EVERY": "1",
-        "SPECSCOPE_PROBE_STATES_WINDOW_SECONDS": str(WINDOW_SECONDS),
-        "SPECSCOPE_PROBE_STATES_FIRST_WINDOW_SECONDS": str(WINDOW_SECONDS),
-    }
+    more = sampling_all(folder / "spool") | {"SPECSCOPE_PROBE_TOKEN_IDS": str(ids)}
     running = RunningRig(
         installed_rig, folder / "engine.log", "eagle3", 3, variables=variables(probe_site, folder, **more)
     )
@@ -93,19 +52,8 @@ def watched(
 @pytest.fixture(scope="module")
 def sampled(watched: Watched) -> tuple[list[Answer], list[dict[str, Any]]]:
     """Answers to `REQUESTS`, and the windows of their rows."""
-    return watched.sampled(REQUESTS)
-
-
-def profiles(files: list[dict[str, Any]], phase: str, slot: int) -> list[Profile]:
-    """Return the profiles of all classes of one place."""
-    return [
-        each for file in files for each in file["profiles"] if (each["phase"], each["slot"]) == (phase, slot)
-    ]
-
-
-def rows(files: list[dict[str, Any]], phase: str, slot: int) -> int:
-    """Return how many rows were profiled."""
-    return sum(each["rows"] for each in profiles(files, phase, slot))
+    generate = watched.running.generate
+    return watched.sampled(lambda: generate(REQUESTS), lambda: generate([Request("Ends the window", 12)]))
 
 
 def test_rows_and_the_split_equal_the_oracle(sampled: tuple[list[Answer], list[dict[str, Any]]]) -> None:
@@ -136,36 +84,23 @@ def test_capture_and_invariants(sampled: tuple[list[Answer], list[dict[str, Any]
             assert each["invariants"].get("duplicate_rows", 0) == 0
 
 
-def plain_states(watched: Watched, answers: list[Answer], requests: list[Request]) -> list[Any]:
-    """Return [boundaries, tokens, H] of each request's whole text, computed by transformers in bfloat16."""
-    texts = [
-        {"prompt": request.text, "output": answer["output_ids"]}
-        for request, answer in zip(requests, answers, strict=True)
-    ]
-    running = watched.running
-    command = [str(running.rig.python), str(PLAIN), str(running.rig.models / "tiny-target")]
-    outcome = subprocess.run(
-        command, input=json.dumps(texts), capture_output=True, text=True, check=False, timeout=300
-    )
-    assert outcome.returncode == 0, outcome.stderr[-3000:]
-    return [np.array(each) for each in json.loads(outcome.stdout.splitlines()[-1])]
-
-
 def test_norms_equal_plain_torch(
     watched: Watched, sampled: tuple[list[Answer], list[dict[str, Any]]]
 ) -> None:
     answers, files = sampled
-    plain = plain_states(watched, answers, REQUESTS)
+    texts = [(each.text, answer["output_ids"]) for each, answer in zip(REQUESTS, answers, strict=True)]
+    rig = watched.running.rig
+    plain = plain_states(rig.python, rig.models / "tiny-target", texts, BOUNDARIES)
     shown = [row for row in files[0]["rows"] if row["phase"] == "prefill"]
     assert {row["position"] for row in shown} == {0, 1, 2, 3}
     for row in shown:
-        state = plain[0][row["slot"] + 1, row["position"]]
+        state = plain[0][row["slot"], row["position"]]
         assert row["norm"] == pytest.approx(np.linalg.norm(state), rel=1e-3)
         assert row["first_values"] == pytest.approx(state[:5].tolist(), abs=4e-3 * row["norm"])
     for slot in range(SLOTS):
         ends = [answer["meta_info"]["prompt_tokens"] for answer in answers]
         norms = np.concatenate(
-            [np.linalg.norm(states[slot + 1, :end], axis=-1) for states, end in zip(plain, ends, strict=True)]
+            [np.linalg.norm(states[slot, :end], axis=-1) for states, end in zip(plain, ends, strict=True)]
         )
         sketches = [each["ln_norms"] for each in profiles(files, "prefill", slot)]
         assert sum(each["sum"] for each in sketches) == pytest.approx(
