@@ -15,6 +15,8 @@ Item = TypeVar("Item")
 MARK = "… [cut]"
 """Ends a text that was shortened."""
 LABELS_SHOWN = 12
+ROWS_SHOWN = 40
+MAX_LINE = 1_000
 
 
 def shorten(text: str, limit: int, mark: str = MARK) -> str:
@@ -25,9 +27,14 @@ def shorten(text: str, limit: int, mark: str = MARK) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks, control and direction characters: names may hold anything."""
-    kept = "".join(" " if unicodedata.category(char) in _UNSEEN else char for char in text)
-    return " ".join(kept.split())
+    """Return the text without line breaks, control and direction characters: names may hold anything.
+
+    At most `MAX_LINE` characters, with the mark.
+    """
+    text = shorten(text, MAX_LINE)
+    if not text.isprintable():
+        text = "".join(" " if unicodedata.category(char) in _UNSEEN else char for char in text)
+    return " ".join(text.split())
 
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -101,9 +108,10 @@ def headline(notification: Notification) -> str:
 
 def label_words(labels: dict[str, str]) -> str:
     """Return ``name=value`` of the first labels by name, on one line."""
-    shown = [f"{one_line(name)}={one_line(value)}" for name, value in sorted(labels.items())]
-    hidden = len(shown) - LABELS_SHOWN
-    return ", ".join(shown[:LABELS_SHOWN]) + (f" and {hidden} more" if hidden > 0 else "")
+    shown = sorted(labels.items())[:LABELS_SHOWN]
+    hidden = len(labels) - len(shown)
+    text = ", ".join(f"{one_line(name)}={one_line(value)}" for name, value in shown)
+    return text + (f" and {hidden} more" if hidden else "")
 
 
 def time_words(card: Card) -> str:
@@ -114,7 +122,7 @@ def time_words(card: Card) -> str:
 
 def rows(card: Card) -> list[tuple[str, str]]:
     """Return (what, text) for each fact of a card, in the order in which somebody who was woken reads."""
-    found = [(one_line(value.name), value_words(value)) for value in card.values]
+    found = [(one_line(value.name), value_words(value)) for value in card.values[:ROWS_SHOWN]]
     found += [
         ("Window", window_words(card)),
         ("Time", time_words(card)),
@@ -123,14 +131,14 @@ def rows(card: Card) -> list[tuple[str, str]]:
         ("Acknowledged by", one_line(card.acked_by)),
         ("Runbook", one_line(card.runbook)),
     ]
-    found += [(one_line(name), text) for name, text in card.annotations.items()]
-    return [(name, text) for name, text in found if text]
+    found += [(one_line(name), text) for name, text in list(card.annotations.items())[:ROWS_SHOWN]]
+    return [(name, text) for name, text in found if text][:ROWS_SHOWN]
 
 
 def _changes(card: Card) -> Iterable[str]:
     return (
         f"{when_short(change.at_ms)} {one_line(change.kind)}: {one_line(change.text)}"
-        for change in card.changes
+        for change in card.changes[:ROWS_SHOWN]
     )
 
 
@@ -144,7 +152,8 @@ def plain(card: Card) -> str:
 
 def within(items: list[Item], fits: Callable[[list[Item], int], bool]) -> tuple[list[Item], int]:
     """Return (first items, number left out): as many as ``fits(items, left out)`` takes, at least one."""
-    for count in range(len(items), 1, -1):
-        if fits(items[:count], len(items) - count):
-            return items[:count], len(items) - count
-    return items[:1], max(len(items) - 1, 0)
+    low, high = 1, max(len(items), 1)
+    while low < high:  # what fits with more fits with fewer
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(items[:middle], len(items) - middle) else (low, middle - 1)
+    return items[:low], max(len(items) - low, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
 from sqlalchemy import Connection, Engine, select, update
 
 from specscope_server.alerts.channels.notification import Card, CardLink, CardValue, Notification
@@ -39,10 +38,10 @@ class Tried:
     latency_ms: int
 
 
-def test_channel(engine: Engine, name: str, worker: str, clock: Clock, options: DeliveryOptions) -> Tried:
+def try_channel(engine: Engine, name: str, worker: str, clock: Clock, options: DeliveryOptions) -> Tried:
     """Send a test notification now, once, whatever the channel's breaker and limits say.
 
-    A disabled channel can be tested. Raises `NotFound`, and `InvalidInput` for a channel that cannot be opened.
+    A disabled channel can be tested. Raises `NotFound`, and `InvalidInput` if it cannot be opened.
     """
     now_ms = clock()
     with write_transaction(engine) as connection:
@@ -50,7 +49,7 @@ def test_channel(engine: Engine, name: str, worker: str, clock: Clock, options: 
         if row is None:
             raise NotFound(f"there is no channel {name[:60]!r}; see /api/v1/alerts/channels")
         opened = open_channel(row.name, row.kind, row.origin, row.config, row.secrets, options.vault)
-        notification = test_notification(name, now_ms, options.external_url)
+        notification = trial_notification(name, now_ms, options.external_url)
         number = enqueue(connection, name, notification, now_ms, reason="test", status=CLAIMED)
         until_ms = now_ms + round(attempt_seconds(opened.config.timeout_seconds, 1) * 1_000) + LEASE_SPARE_MS
         connection.execute(
@@ -64,7 +63,7 @@ def test_channel(engine: Engine, name: str, worker: str, clock: Clock, options: 
     return Tried(number, attempted.outcome, attempted.reason, attempted.status_code, attempted.latency_ms)
 
 
-def test_notification(channel: str, now_ms: int, external_url: str) -> Notification:
+def trial_notification(channel: str, now_ms: int, external_url: str) -> Notification:
     """Return a notification that says of itself that it is a test."""
     links = [CardLink("Dashboard", external_url)] if external_url else []
     card = Card(
@@ -114,10 +113,5 @@ def _due_again(connection: Connection, delivery_id: int, now_ms: int) -> None:
             expires_ms=now_ms + LIFETIME_MS,
             finished_ms=None,
             reason="replayed",
-        )  # fmt: skip
+        )
     )
-
-
-def notification_of(text: str) -> dict[str, object]:
-    """Return a stored notification as it is, for people."""
-    return dict(msgspec.json.decode(text, type=dict))

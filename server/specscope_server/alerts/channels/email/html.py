@@ -8,7 +8,7 @@ from specscope_server.alerts.channels.notification import Card
 from specscope_server.alerts.channels.words import rows, shorten, state_words, title
 
 PICTURE_ID = "panel@specscope"
-MAX_TEXT = 2_000
+MAX_TEXT = 500
 COLOURS = {"critical": "#D55E00", "warning": "#9A6700", "info": "#0072B2"}
 OVER = "#00795A"
 

@@ -18,8 +18,8 @@ from specscope_server.alerts.channels.notification import Notification
 from specscope_server.alerts.channels.words import headline, plain, shorten
 
 MAX_SUBJECT = 200
-MAX_CARDS = 50
-MAX_CARD = 8_000
+MAX_CARDS = 20
+MAX_CARD = 4_000
 
 
 def _address(text: str) -> str:
@@ -84,8 +84,12 @@ def _fill(message: EmailMessage, notification: Notification, picture: bytes | No
     missing = notification.truncated_alerts + len(notification.alerts) - len(shown)
     cut = f"… [cut] {missing} more alerts are not shown" if missing else ""
     texts = [shorten(plain(card), MAX_CARD) for card in shown]
-    message.set_content("\n\n".join([headline(notification), *texts, *([cut] if cut else [])]) + "\n")
-    message.add_alternative(html_of(headline(notification), shown, cut, picture is not None), subtype="html")
+    message.set_content(
+        "\n\n".join([headline(notification), *texts, *([cut] if cut else [])]) + "\n", cte="base64"
+    )
+    message.add_alternative(
+        html_of(headline(notification), shown, cut, picture is not None), subtype="html", cte="base64"
+    )
     if picture is not None:
         page = message.get_payload()[1]  # type: ignore[index]
         assert isinstance(page, EmailMessage)
