@@ -132,6 +132,6 @@ def _read(row: Row, kind: type[Kind]) -> Kind | None:
 
 def _opened(version: Version, body: bytes) -> Training | Boundaries:
     document = unpacked(body)
-    if getattr(document, "kind", "slots") == "boundaries":
+    if document.kind == "boundaries":
         return boundaries_of(version, document)
     return training_of(version, document)

@@ -230,6 +230,9 @@ class DriftPoint(BaseModel):
     channel_rms: float | None = Field(description="RMS difference of centred ln channel RMS")
     mean_direction: float | None = Field(description="1 − cos of mean unit vectors")
     vcos: float | None = Field(description="To the claimed boundary")
+    claimed_ratio: float | None = Field(
+        description="vcos to the claimed boundary over that to the nearest: 1 = it is the nearest"
+    )
     q05: float | None = Field(description="Quantile of ln‖h‖, nats")
     q25: float | None
     q50: float | None
