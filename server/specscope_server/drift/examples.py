@@ -255,6 +255,7 @@ TREND: dict[str, Any] = {
             "channel_rms": 0.1002,
             "mean_direction": 0.06017,
             "vcos": 0.09952,
+            "claimed_excess": 0.05435,
             "q05": 4.879,
             "q25": 4.953,
             "q50": 5.034,

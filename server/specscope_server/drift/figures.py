@@ -192,7 +192,7 @@ def _one_legend_each(traces: Sequence[dict[str, Any]]) -> None:
 def bands_figure(drawn: Sequence[Drawn], is_demo: bool, theme: Theme, note: str) -> Figure:
     """Quantile bands of each slot, training and serving side by side."""
     layout = category_layout(theme)
-    layout["yaxis"].update(title={"text": "nats from the training median", "standoff": 8})
+    layout["yaxis"].update(title={"text": "nats", "standoff": 8})
     centres = centres_of(drawn)
     traces: list[dict[str, Any]] = []
     for is_reference, name, colour in (
@@ -201,7 +201,7 @@ def bands_figure(drawn: Sequence[Drawn], is_demo: bool, theme: Theme, note: str)
     ):
         chosen = [each for each in drawn if each.is_reference is is_reference and each.norms.rows]
         if chosen:
-            traces += _bands(name, chosen, centres, colour)
+            traces += _bands(name, chosen, centres, colour, theme.paper)
     order = [_place(each) for each in sorted(drawn, key=lambda each: each.slot)]
     layout["xaxis"].update(categoryorder="array", categoryarray=order)
     return finish({"data": traces, "layout": layout}, BANDS, is_demo, theme, note=note, along="place")
@@ -212,7 +212,7 @@ def _place(each: Drawn) -> str:
 
 
 def _bands(
-    name: str, chosen: Sequence[Drawn], centres: dict[int, float], colour: str
+    name: str, chosen: Sequence[Drawn], centres: dict[int, float], colour: str, paper: str
 ) -> list[dict[str, Any]]:
     lines: dict[str, list[tuple[str, float | None]]] = {"5–95 %": [], "25–75 %": [], "median": []}
     for each in chosen:
@@ -226,7 +226,10 @@ def _bands(
     looks: dict[str, dict[str, Any]] = {
         "5–95 %": {"mode": "lines", "line": {"color": colour, "width": 2}},
         "25–75 %": {"mode": "lines", "line": {"color": colour, "width": 9}},
-        "median": {"mode": "markers", "marker": {"color": colour, "size": 11, "symbol": "circle"}},
+        "median": {
+            "mode": "markers",
+            "marker": {"color": paper, "size": 7, "line": {"color": colour, "width": 2}},
+        },
     }
     return [
         {
@@ -253,7 +256,8 @@ def boundaries_figure(data: Drift, theme: Theme) -> Figure:
     width = size.hidden_size if size else 1
     traces = []
     for value, axis, scale in (("vcos", axes[0], 1.0), ("dnll", axes[1], float(width))):
-        layout[f"yaxis{axis[1:]}"].update(range=[0, _top(points, value) * scale], tickformat="~g")
+        top = _top(points, value) * scale
+        layout[f"yaxis{axis[1:]}"].update(range=[-0.06 * top, top], tickformat="~g")
         traces += _curves(points, value, axis, scale, theme, by_name)
     _one_legend_each(traces)
     note = f"Phase: {PHASE_TITLES[phase]}." if phase else ""

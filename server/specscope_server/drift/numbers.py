@@ -10,6 +10,9 @@ from specscope_server.drift.facts import Facts
 from specscope_server.drift.schemas import CurvePoint, Nearest
 from specscope_server.drift.yardsticks import Yardstick
 
+LEAST = 1e-3
+"""Distance below which two directions are the same: a ratio to less would only be a large number."""
+
 
 def known(value: float | None) -> float | None:
     """Return a number that can be shown; NaN is not known."""
@@ -23,7 +26,7 @@ def nearest_vcos(facts: Facts, yard: Yardstick) -> Nearest | None:
         return None
     best = ranking.distance(ranking.best) or 0.0
     other = ranking.distance(_compared(ranking, facts.claimed))
-    ratio = other / best if other is not None and best > 0 else None
+    ratio = max(other, LEAST) / max(best, LEAST) if other is not None else None
     return _nearest(ranking, best, ranking.distance(facts.claimed), ratio, yard)
 
 

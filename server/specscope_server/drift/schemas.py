@@ -67,7 +67,8 @@ class Nearest(BaseModel):
     runner_up: int | None
     runner_up_ratio: float | None = Field(
         description="Distance to the claimed boundary over that to the nearest; where the claimed one is "
-        "nearest, that to the runner-up over it. dnll: difference in nats per row"
+        "nearest, that to the runner-up over it; distances below 0.001 count as that. dnll: difference in "
+        "nats per row"
     )
 
 
@@ -230,8 +231,8 @@ class DriftPoint(BaseModel):
     channel_rms: float | None = Field(description="RMS difference of centred ln channel RMS")
     mean_direction: float | None = Field(description="1 − cos of mean unit vectors")
     vcos: float | None = Field(description="To the claimed boundary")
-    claimed_ratio: float | None = Field(
-        description="vcos to the claimed boundary over that to the nearest: 1 = it is the nearest"
+    claimed_excess: float | None = Field(
+        description="vcos to the claimed boundary less that to the nearest: 0 = it is the nearest"
     )
     q05: float | None = Field(description="Quantile of ln‖h‖, nats")
     q25: float | None

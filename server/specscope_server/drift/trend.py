@@ -127,20 +127,20 @@ def point_of(facts: Facts, scene: Scene, accept_length: float | None) -> DriftPo
             "nearest": place.boundary if place else None,
             **{name: known(getattr(apart, name)) for name in STATISTICS},
             "vcos": facts.judged.vcos.distance(facts.claimed),
-            "claimed_ratio": claimed_ratio(facts),
+            "claimed_excess": claimed_excess(facts),
             "q05": q05, "q25": q25, "q50": q50, "q75": q75, "q95": q95,
             "accept_length": accept_length,
         }
     )  # fmt: skip
 
 
-def claimed_ratio(facts: Facts) -> float | None:
+def claimed_excess(facts: Facts) -> float | None:
     """Return how much farther the claimed place is than the nearest; None: not known, or not enough."""
     ranking = facts.judged.vcos
     claimed, best = ranking.distance(facts.claimed), ranking.distance(ranking.best)
-    if claimed is None or not best or facts.judged.missing:
+    if claimed is None or best is None or facts.judged.missing:
         return None
-    return claimed / best
+    return claimed - best
 
 
 def state_of(facts: Facts) -> CellState:

@@ -34,7 +34,7 @@ JOINT = Words(
     title="Drift and acceptance",
     question="Does acceptance fall where states are wrong?",
     definition="A point for each window: how much farther the trained boundary is than the nearest one "
-    "(1 = it is the nearest; the worst slot), against tokens per cycle.",
+    "(0 = it is the nearest; the worst slot), against tokens per cycle.",
     unit="τ",
 )
 
@@ -147,7 +147,11 @@ def joint_figure(data: DriftTrend, theme: Theme) -> Figure:
     phase = main_phase((point.phase, point.rows) for point in data.points)
     points = _worst([point for point in data.points if point.phase == phase])
     layout = plain_layout(theme)
-    layout["xaxis"].update(title={"text": "D(trained) / D(nearest)", "standoff": 4}, rangemode="normal")
+    wide = max((point.claimed_excess or 0.0 for point in points), default=0.0)
+    end = max(1.05 * wide, 0.02)
+    layout["xaxis"].update(
+        title={"text": "1 − cos: trained less nearest", "standoff": 4}, range=[-0.05 * end, end]
+    )
     layout["yaxis"].update(title={"text": "τ", "standoff": 8})
     top = max((point.accept_length or 1.0 for point in points), default=2.0)
     layout["yaxis"]["range"] = [1, max(1.1 * top, 1.5)]
@@ -162,19 +166,19 @@ def joint_figure(data: DriftTrend, theme: Theme) -> Figure:
     note = f"Phase: {PHASE_TITLES[phase]}." if phase else ""
     words = replace(JOINT)
     figure = {"data": traces, "layout": layout}
-    return finish(figure, words, data.is_demo, theme, note=note, along="ratio")
+    return finish(figure, words, data.is_demo, theme, note=note, along="excess")
 
 
 def _worst(points: Sequence[DriftPoint]) -> list[DriftPoint]:
     """Return of each window the slot that is worst, where both numbers are known."""
     found: dict[tuple[int | None, str], DriftPoint] = {}
     for point in points:
-        if point.accept_length is None or point.claimed_ratio is None:
+        if point.accept_length is None or point.claimed_excess is None:
             continue
         key = (point.launch_id, point.time)
         other = found.get(key)
-        if other is None or (point.claimed_ratio, point.fault != Fault.NONE) > (
-            other.claimed_ratio or 0.0, other.fault != Fault.NONE,
+        if other is None or (point.claimed_excess, point.fault != Fault.NONE) > (
+            other.claimed_excess or 0.0, other.fault != Fault.NONE,
         ):  # fmt: skip
             found[key] = point
     return list(found.values())
@@ -185,7 +189,7 @@ def _cloud(
 ) -> dict[str, Any]:
     launches = {one.launch_id: one.label for one in data.launches}
     return {
-        "type": "scatter", "mode": "markers", "name": name, "x": [point.claimed_ratio for point in own],
+        "type": "scatter", "mode": "markers", "name": name, "x": [point.claimed_excess for point in own],
         "y": floats(point.accept_length for point in own),
         "marker": {"color": colour, "symbol": symbol, "size": 8, "opacity": 0.75},
         "text": [
@@ -193,5 +197,5 @@ def _cloud(
             f"{label(launches.get(point.launch_id or -1, f'launch {point.launch_id}'))}<br>{point.time}"
             for point in own
         ],
-        "hovertemplate": "ratio %{x:.2f}, τ %{y:.2f}<br>%{text}<extra>%{fullData.name}</extra>",
+        "hovertemplate": "%{x:.3f} farther, τ %{y:.2f}<br>%{text}<extra>%{fullData.name}</extra>",
     }  # fmt: skip
