@@ -149,6 +149,14 @@ _INCREMENTS = _rows(
     ),
     ("states.windows", "windows", "Windows of state profiles by what became of them.", Across.SUM, "outcome"),
     (
+        "states.pushes",
+        "windows",
+        "Windows that the probe pushed to a server (stored) or put aside because they are never taken "
+        "(refused); failed counts attempts, after which the window waits.",
+        Across.SUM,
+        "outcome",
+    ),
+    (
         "states.invariants",
         "findings",
         "What healthy hidden states lack: rows not finite, zero, or equal with different tokens; windows in "
@@ -302,6 +310,7 @@ _LEVELS = _rows(
         Across.MEAN,
         "slot",
     ),
+    ("states.push_waiting", "windows", "Windows that wait in the spool to be pushed.", Across.SUM),
     ("states.check_sample", "samples", "Number of the sample that states.check_ln_norm is of.", Across.MAX),
     ("throughput.generated", "tokens/s", "Generated tokens per second over the engine's last log window."),
     ("requests.running", "requests", "Requests being decoded."),

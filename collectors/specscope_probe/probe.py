@@ -19,7 +19,7 @@ from specscope_probe.parts import Part, State
 from specscope_probe.ranks import rank_of
 from specscope_probe.seams import CYCLE, DRAFT_EXTEND, RESULTS, find, owners
 from specscope_probe.states import state_profiling
-from specscope_probe.states.report import report_check, report_states
+from specscope_probe.states.report import report_check, report_push, report_states
 from specscope_probe.timing import CycleTimer
 from specscope_probe.wrapping import Meter, Seam, Wrapped, remove_all, wrap_attribute
 
@@ -61,7 +61,7 @@ class Probe:
         self.states = state_profiling(scheduler, self.rank)
         if self.states is not None:
             self.measures.append(self.states)
-            self.parts.append(self.states.part)
+            self.parts += self.states.parts
         measuring = [measure.part for measure in self.measures]
         self.budget = Budget(options.budget, self.meter, self.timer, measuring)
         self.info = info_labels(scheduler, worker, "host" if clock is None else "device")
@@ -146,7 +146,8 @@ class Probe:
         report.report_part(metrics, self.timing)
         report.report_cost(metrics, "cycle", self.meter.ns / 1e9)
         if self.states is not None:
-            report.report_part(metrics, self.states.part)
+            for part in self.states.parts:
+                report.report_part(metrics, part)
             report_check(metrics, self.states.counts)
         if not self.rank.is_speaker:  # eight ranks must not make eight times the metrics
             return
@@ -156,6 +157,7 @@ class Probe:
             report.report_accepts(metrics, self.counter)
         if self.states is not None:
             report_states(metrics, self.states.counts)
+            report_push(metrics, self.states.counts)
         for part in (self.accepts, self.output):
             report.report_part(metrics, part)
         report.report_details(metrics, self.parts, self.timer)

@@ -15,7 +15,7 @@ from specscope_collectors.exposition.parse import parse_exposition
 from specscope_collectors.sources.sglang_metrics.mapping import map_exposition
 from specscope_collectors.sources.sglang_metrics.table import TABLE, WANTED
 from specscope_probe.states.counts import StateCounts
-from specscope_probe.states.report import report_check, report_states
+from specscope_probe.states.report import report_check, report_push, report_states
 
 LABELS = {"engine_type": "unified", "tp_rank": 0, "pp_rank": 0, "moe_ep_rank": 0}
 RANKS = tuple((name, str(value)) for name, value in LABELS.items())
@@ -37,6 +37,8 @@ def exposed() -> tuple[CollectorRegistry, Mapped]:
     assert probe._metrics is not None
     report_states(probe._metrics, states)
     report_check(probe._metrics, states)
+    states.push_waiting = 2
+    report_push(probe._metrics, states)
     exposition = parse_exposition(generate_latest(registry), max_series=10_000, wanted=WANTED)
     return registry, map_exposition(exposition)
 
@@ -63,6 +65,8 @@ def test_canonical_values_are_the_probes(exposed: tuple[CollectorRegistry, Mappe
     assert counter("probe.worker_cycles") == 12
     assert counter("states.rows", phase="verify_accepted") == 70
     assert counter("states.invariants", kind="embedding") == 0
+    assert counter("states.pushes", outcome="stored") == 0
+    assert mapped.levels["states.push_waiting", tuple(sorted(RANKS))] == 2
     assert [counter("spec.drafts_accepted", position=k) for k in "123"] == [4, 4, 4]
     assert [counter("probe.worker_drafts_accepted", position=k) for k in "123"] == [8, 8, 4]
     assert [counter("spec.drafts_proposed", position=k) for k in "123"] == [8, 8, 8]

@@ -12,6 +12,7 @@ INVARIANTS = (
 """The last two count windows, all others rows, pairs or forwards."""
 DROPS = ("no_buffer", "no_limit", "no_rows", "not_all_rows", "not_captured", "not_judged")
 OUTCOMES = ("written", "dropped")
+PUSHES = ("stored", "failed", "refused")
 
 
 @dataclass(slots=True)
@@ -26,6 +27,10 @@ class StateCounts:
     """Forwards that were to be sampled and did not become part of a profile, by one of `DROPS`."""
     files: Counter[str] = field(default_factory=Counter)
     """Windows by what became of them, `OUTCOMES`."""
+    pushes: Counter[str] = field(default_factory=Counter)
+    """Attempts to push, by `PUSHES`."""
+    push_waiting: int | None = None
+    """Files that wait to be pushed; None: nothing is pushed."""
     invariants: Counter[str] = field(default_factory=Counter)
     device_seconds: float | None = None
     """Time of reducing sampled rows on the device; None: nothing was read, or there is no device."""

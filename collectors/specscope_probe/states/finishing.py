@@ -46,6 +46,7 @@ class Finisher:
     def __init__(
         self, part: Part, identity: Identity, capture: Capture, phases: tuple[str, ...], learnt: Learnt,
         counts: StateCounts, give_back: Callable[[Buffer], None], spool: Spool | None,
+        written: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.part = part
         self.learnt = learnt
@@ -57,6 +58,8 @@ class Finisher:
         self._give_back = give_back
         self._spool = spool
         """None: this rank only takes part in the comparison of ranks."""
+        self._written = written
+        """Told when there is a new file."""
         self._window = self._new_window()
 
     def run(self) -> None:
@@ -103,6 +106,7 @@ class Finisher:
             log.warning("specscope: a window of state profiles is dropped: %s", error)
         else:
             self._counts.files["written"] += 1
+            self._written()
 
     def _new_window(self) -> Window:
         return Window(self._phases, self._capture.slots, int(time.time() * 1000))

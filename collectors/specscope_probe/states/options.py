@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from specscope_probe.options import read_number
 
@@ -23,6 +25,11 @@ class StateOptions:
     """Settings of the part that profiles states. It is on when there is a folder to put profiles into."""
 
     spool: Path | None = None
+    server: str = ""
+    """URL of a server that profiles are pushed to; "" = they wait in the spool."""
+    server_name: str = ""
+    """What the watched engine is called there."""
+    token_file: Path | None = None
     token_ids: tuple[int, ...] = ()
     """Token ids to keep directions of; none: the commonest are found."""
     is_calibrating: bool = False
@@ -50,8 +57,13 @@ def read_state_options(environment: Mapping[str, str] = os.environ) -> StateOpti
     def number(name: str, value: float, least: float, most: float) -> float:
         return read_number(environment, prefix + name, value, least, most)
 
+    server, server_name = _server(environment)
+    spool = _path(environment, "SPECSCOPE_SPOOL")
     return StateOptions(
-        spool=_path(environment, "SPECSCOPE_SPOOL"),
+        spool=spool or (_own_spool() if server else None),
+        server=server,
+        server_name=server_name,
+        token_file=_path(environment, "SPECSCOPE_PROBE_TOKEN_FILE"),
         token_ids=_token_ids(_path(environment, "SPECSCOPE_PROBE_TOKEN_IDS")),
         is_calibrating=environment.get("SPECSCOPE_PROBE_CALIBRATE", "").strip() == "1",
         verify_every=int(number("VERIFY_EVERY", default.verify_every, 1, 1e6)),
@@ -66,6 +78,32 @@ def read_state_options(environment: Mapping[str, str] = os.environ) -> StateOpti
 def _path(environment: Mapping[str, str], name: str) -> Path | None:
     text = environment.get(name)
     return Path(text) if text else None
+
+
+def _own_spool() -> Path:
+    """Return where profiles wait when only a server is named."""
+    return Path(tempfile.gettempdir()) / f"specscope-probe-{os.getuid()}"
+
+
+def _server(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return URL and name; "" and "" when they are not given, or nothing can be pushed by them."""
+    url = environment.get("SPECSCOPE_PROBE_SERVER", "").strip()
+    name = environment.get("SPECSCOPE_PROBE_SERVER_NAME", "").strip()
+    if not url:
+        return "", ""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable or "@" in url or "?" in url or "#" in url:
+        reason = "SPECSCOPE_PROBE_SERVER is not https://HOST[:PORT]"
+    elif not name or not name.isprintable():
+        reason = "SPECSCOPE_PROBE_SERVER_NAME must be what this engine is called on that server"
+    else:
+        return url, name
+    log.warning("specscope: state profiles are not pushed: %s", reason)
+    return "", ""
 
 
 def _token_ids(path: Path | None) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import threading
 import time
 from dataclasses import replace
@@ -21,13 +22,18 @@ from specscope_probe.states.device import Reducer
 from specscope_probe.states.document import Identity
 from specscope_probe.states.finishing import Finisher
 from specscope_probe.states.limits import Learnt
+from specscope_probe.states.link import Link
 from specscope_probe.states.options import StateOptions
+from specscope_probe.states.outbox import Outbox
 from specscope_probe.states.pipeline import Pipeline
 from specscope_probe.states.projection import matrix
+from specscope_probe.states.pushing import Pusher
 from specscope_probe.states.samples import CALIBRATION_PHASES, SERVING_PHASES
 from specscope_probe.states.serving import ServingSampler
 from specscope_probe.states.spool import Spool
 from specscope_probe.wrapping import Seam
+
+log = logging.getLogger("specscope_probe")
 
 
 class StateProfiling:
@@ -47,6 +53,11 @@ class StateProfiling:
         self._finisher: Finisher | None = None
         # Here and not at the first sample: this copy waits for the device.
         self._projection = self._torch.from_numpy(matrix(hidden_size_of(self._runner))).to(self._device)
+        self._spool: Spool | None = None
+        if rank.is_speaker and options.spool is not None:
+            self._spool = Spool(options.spool, options.spool_bytes, rank.labels)
+        self._pusher = self._make_pusher()
+        self.parts = [self.part] if self._pusher is None else [self.part, self._pusher.part]
         self._listener: ServingSampler | Calibrator | None = None
 
     def listen(self, seams: dict[str, Seam]) -> None:
@@ -58,7 +69,9 @@ class StateProfiling:
 
     def activity(self) -> tuple[object, ...]:
         """Return what differs when there is something new to report."""
-        return (*self.counts.files.values(), *self.counts.rows.values(), self.counts.check_sample)
+        counts = self.counts
+        pushing = (*counts.pushes.values(), counts.push_waiting)
+        return (*counts.files.values(), *counts.rows.values(), counts.check_sample, *pushing)
 
     def _listen(self, seams: dict[str, Seam]) -> None:
         if "forward" not in seams:
@@ -72,6 +85,8 @@ class StateProfiling:
         else:
             self._listener = self._sampler()
         self._listener.listen(seams)
+        if self._pusher is not None:
+            threading.Thread(target=self._pusher.run, name="specscope-push", daemon=True).start()
 
     def remove(self) -> None:
         """Take hooks away and let the thread end."""
@@ -79,6 +94,22 @@ class StateProfiling:
             self._listener.remove()
         if self._finisher is not None:
             self._finisher.entries.put(None)
+        if self._pusher is not None:
+            self._pusher.stop()
+
+    def _make_pusher(self) -> Pusher | None:
+        """Return what pushes to a server, if one is named and this rank has anything to push."""
+        options = self._options
+        if self._spool is None or not options.server:
+            return None
+        link = Link(options.server, options.token_file)
+        if link.is_clear_text:
+            log.warning("specscope: %s is not https: the token can be read on the way", options.server)
+        rank = ",".join(f"{name}={value}" for name, value in sorted(self._rank.labels.items()))
+        collector_id = f"probe:{options.server_name}:push:{rank}"[:300]
+        self.counts.push_waiting = 0
+        outbox = Outbox(self._spool)
+        return Pusher(Part("push"), link, options.server_name, outbox, collector_id, self.counts)
 
     def _sampler(self) -> ServingSampler:
         return ServingSampler(
@@ -110,12 +141,9 @@ class StateProfiling:
                 self._options.rows, self._projection,
             )  # fmt: skip
         learnt = Learnt(capture.slots, self._options.token_ids)
-        spool = None
-        if self._rank.is_speaker and self._options.spool is not None:
-            spool = Spool(self._options.spool, self._options.spool_bytes, self._rank.labels)
         finisher = Finisher(
             self.part, self._identity(), replace(capture), phases, learnt, self.counts, reducer.give_back,
-            spool,
+            self._spool, self._pusher.wake if self._pusher is not None else lambda: None,
         )  # fmt: skip
         threading.Thread(target=finisher.run, name="specscope-states", daemon=True).start()
         self._finisher = finisher

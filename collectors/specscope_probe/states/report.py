@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specscope_probe.exporting import Metrics
-from specscope_probe.states.counts import DROPS, INVARIANTS, OUTCOMES, StateCounts
+from specscope_probe.states.counts import DROPS, INVARIANTS, OUTCOMES, PUSHES, StateCounts
 
 MOST_SLOTS = 8
 """Slots with a gauge of their own."""
@@ -29,6 +29,17 @@ def report_states(metrics: Metrics, counts: StateCounts) -> None:
     if seconds is None:
         return
     metrics.counter("specscope_states_device_seconds", "Device time of reducing samples", {}, seconds)
+
+
+def report_push(metrics: Metrics, counts: StateCounts) -> None:
+    """Export what became of windows that are pushed to a server, if they are."""
+    if counts.push_waiting is None:
+        return
+    for outcome in PUSHES:
+        pushes, labels = counts.pushes[outcome], {"outcome": outcome}
+        metrics.counter("specscope_states_pushes", "Windows pushed to a server, and attempts", labels, pushes)
+    meaning = "Windows that wait to be pushed"
+    metrics.gauge("specscope_states_push_waiting", meaning, {}, counts.push_waiting)
 
 
 def report_check(metrics: Metrics, counts: StateCounts) -> None:

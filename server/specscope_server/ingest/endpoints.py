@@ -8,10 +8,12 @@ from fastapi import APIRouter, Query
 
 from specscope_server.ingest import examples
 from specscope_server.ingest.decoding import JSON, MSGPACK, NDJSON
+from specscope_server.ingest.launches import watched_launch
 from specscope_server.ingest.receiving import Body, Ingesting
-from specscope_server.ingest.schemas import Position, Receipt
+from specscope_server.ingest.schemas import LaunchItem, Position, Receipt
 from specscope_server.ingest.service import take_in
 from specscope_server.kit.web.openapi import answers
+from specscope_server.kit.web.state import Db
 
 router = APIRouter(tags=["ingest"])
 
@@ -26,6 +28,7 @@ _BODY = {
         },
     }
 }
+ServerName = Annotated[str, Query(description="Name of a watched server", min_length=1, max_length=300)]
 Collector = Annotated[str, Query(description="Id of a collector, as in its batches", min_length=1)]
 
 
@@ -55,3 +58,16 @@ def push(body: Body, ingest: Ingesting) -> Receipt:
 def position(ingest: Ingesting, collector_id: Collector) -> Position:
     """The last sequence that was applied: a sender goes on with the next one."""
     return Position(collector_id=collector_id, sequence=ingest.sink.resume(collector_id).sequence)
+
+
+@router.get(
+    "/ingest/launch",
+    summary="Which launch of a server is being watched",
+    response_model=LaunchItem,
+    responses=answers(examples.LAUNCH, 404, 422),
+)
+def launch(db: Db, server: ServerName) -> LaunchItem:
+    """The launch that began last: whoever sends from inside the engine compares the seed with its own, and
+    sends under this `launch_key`. 404 while no launch of the server has been seen.
+    """
+    return watched_launch(db, server)

@@ -41,3 +41,11 @@ RECEIPT: dict[str, Any] = {
 }
 
 POSITION: dict[str, Any] = {"collector_id": COLLECTOR, "sequence": 17}
+
+LAUNCH: dict[str, Any] = {
+    "server": "gpu1:30000",
+    "base_url": "http://gpu1:30000",
+    "launch_key": "5f0c2d7f",
+    "first_seen": "2026-03-01T12:00:00.000Z",
+    "random_seed": 402_731_112,
+}

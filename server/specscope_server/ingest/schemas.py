@@ -39,3 +39,16 @@ class Position(BaseModel):
 
     collector_id: str
     sequence: int = Field(description="Last applied sequence; 0: nothing was applied yet")
+
+
+class LaunchItem(BaseModel):
+    """What a sender beside the engine must know of the launch that is being watched."""
+
+    server: str
+    base_url: str
+    launch_key: str = Field(description="The `launch_key` of batches that speak of this launch")
+    first_seen: str = Field(description="When the launch was first seen here")
+    random_seed: int | None = Field(
+        description="The seed that the engine drew at its start, by which it knows itself again; None = it "
+        "has not been read"
+    )

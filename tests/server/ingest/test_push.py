@@ -15,7 +15,7 @@ from tests.server.client import Web
 from tests.server.ingest.bodies import encoded, frames, make_batch, packed, push
 from tests.server.seed import NOW
 
-from specscope_collectors.observations import Event, Increment, SourceHealth
+from specscope_collectors.observations import Event, Increment, Launch, SourceHealth
 from specscope_server.app import create_app
 from specscope_server.ingest import receiving, service
 from specscope_server.kit.web.telemetry import Telemetry
@@ -228,6 +228,25 @@ def test_a_collector_asks_how_far_it_got(web: Web) -> None:
     push(web, packed([make_batch(1, collector=name), make_batch(5, collector=name)]))
     assert web.api("/ingest", collector_id=name)["sequence"] == 5
     assert web.get("/api/v1/ingest").status_code == 422
+
+
+def test_a_sender_in_the_engine_asks_for_its_launch(web: Web) -> None:
+    def told(**config: Any) -> dict[str, Any]:
+        nonlocal sequence
+        sequence += 1
+        launch = Launch(key=f"b{sequence}", time_ms=NOW + sequence, engine="sglang", config=config)
+        batch = make_batch(sequence, collector="w", launch_key=launch.key)
+        push(web, packed([msgspec.structs.replace(batch, observations=(launch,))]))
+        return dict(web.api("/ingest/launch", server="gpu1:30000"))
+
+    sequence = 0
+    found = told(random_seed=402_731_112)
+    assert (found["launch_key"], found["random_seed"]) == ("b1", 402_731_112)
+    assert found["base_url"] == "http://gpu1:30000"
+    assert told(random_seed="x" * 9)["random_seed"] is None
+    assert told()["launch_key"] == "b3"
+    assert web.get("/api/v1/ingest/launch", params={"server": "gpu1:3000"}).status_code == 404
+    assert web.get("/api/v1/ingest/launch").status_code == 422
 
 
 def test_two_collectors_of_one_server_are_told(store_engine: Engine) -> None:

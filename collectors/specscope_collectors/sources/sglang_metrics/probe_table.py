@@ -38,6 +38,8 @@ _METRICS: tuple[tuple[str, str, tuple[str, str] | None], ...] = (
     ("states.rows", "specscope_states_rows_total", None),
     ("states.dropped", "specscope_states_dropped_total", None),
     ("states.windows", "specscope_states_windows_total", None),
+    ("states.pushes", "specscope_states_pushes_total", None),
+    ("states.push_waiting", "specscope_states_push_waiting", None),
     ("states.invariants", "specscope_states_invariants_total", None),
     ("states.device_time", "specscope_states_device_seconds_total", None),
     ("states.check_ln_norm", "specscope_states_check_ln_norm", None),
