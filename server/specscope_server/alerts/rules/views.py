@@ -142,7 +142,10 @@ class CombinedView:
     @cached_property
     def _joined(self) -> tuple[list[LabelKey], Codes, list[list[list[int]]]]:
         names = [{name for key in child.keys for name, _ in key} for child in self.children]
-        shared = set.intersection(*names) if names and all(names) else set()
+        told = [one for one in names if one]
+        if not told or (self.is_all and len(told) < len(names)):
+            return [], np.zeros((0, self.size), dtype=np.uint8), []
+        shared = set.intersection(*told)
         rows = [_rows(child, shared) for child in self.children]
         wanted = set.intersection(*map(set, rows)) if self.is_all else set.union(*map(set, rows))
         keys = sorted(wanted)
@@ -161,10 +164,12 @@ class CombinedView:
         return self._joined[1]
 
     def _code(self, part: Sequence[Sequence[int]]) -> Codes:
-        """Join one label set: each child breaches where any of its series does."""
-        each = np.array(
-            [_worst(child, rows, self.size) for child, rows in zip(self.children, part, strict=True)]
-        )
+        """Join one label set: each child breaches where any of its series does.
+
+        Of "any", a child that has no such series takes no part.
+        """
+        pairs = zip(self.children, part, strict=True)
+        each = np.array([_worst(child, rows, self.size) for child, rows in pairs if rows])
         breach, fine = each == BREACH, each == OK
         unknown = np.where((each >= UNKNOWN) & (each != ABSENT), each, 0).max(axis=0)
         hit = breach.all(axis=0) if self.is_all else breach.any(axis=0)
