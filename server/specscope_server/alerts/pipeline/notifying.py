@@ -1,0 +1,193 @@
+"""From alerts that fire to the outbox: inhibit → silence → group → dedup → outbox, read top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import orjson
+from sqlalchemy import Connection, Engine, func, select, update
+
+from specscope_server.alerts.channels.notification import Card
+from specscope_server.alerts.delivery.outbox import WAITING, known_and_told
+from specscope_server.alerts.pipeline import outbox
+from specscope_server.alerts.pipeline.alert import Alert
+from specscope_server.alerts.pipeline.dedup import Told, decide
+from specscope_server.alerts.pipeline.group import EVERYTHING, Group, Route, grouped, routes_of, told_by
+from specscope_server.alerts.pipeline.inhibit import inhibited
+from specscope_server.alerts.pipeline.outbox import KeptGroup
+from specscope_server.alerts.pipeline.rows import STATES, TRANSITIONS
+from specscope_server.alerts.pipeline.silence import ActiveSilence, silenced
+from specscope_server.alerts.rules.reading import Cause
+from specscope_server.alerts.rules.schema import Inhibition
+from specscope_server.alerts.silences.matchers import MATCHERS
+from specscope_server.alerts.states.machine import ON, State
+from specscope_server.models import Channel, Delivery, DeliveryAlert, Silence
+from specscope_server.store.chunks import chunks
+from specscope_server.store.engine import write_transaction
+
+GONE = "the alert is no longer known"
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """What says who is told of what."""
+
+    routes: Sequence[Route] = ()
+    public_url: str = ""
+
+
+@dataclass(slots=True)
+class Notified:
+    """What one pass did."""
+
+    firing: int = 0
+    muted: int = 0
+    reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(channel, group) → why it was told, or not told."""
+    deliveries: list[int] = field(default_factory=list)
+
+
+def notify_once(
+    engine: Engine, routing: Routing, inhibitions: Mapping[str, Sequence[Inhibition]], now_ms: int
+) -> Notified:
+    """Decide for every group of every channel, and put what is to be told into the outbox."""
+    with engine.connect() as connection:
+        kept = outbox.kept_groups(connection)  # before the alerts: what was told of must be among them
+        alerts = firing_alerts(connection)
+        silences = active_silences(connection, now_ms)
+        channels = usable_channels(connection)
+    muted = {**silenced(alerts, silences), **inhibited(alerts, inhibitions)}
+    _note_muted(engine, alerts, muted)
+    loud = [alert for alert in alerts if alert.fingerprint not in muted]
+    groups = grouped(loud, routing.routes, channels)
+    for key, known in kept.items():
+        if (
+            known.channel in channels and key not in groups and not known.is_idle
+        ):  # told of alerts that are over, or muted now
+            route = _route_of(known, routing.routes)
+            groups[key] = Group(known.channel, known.key, known.labels, route)
+    done = Notified(len(alerts), len(muted))
+    on = {alert.alert_id for alert in alerts}
+    for key, group in groups.items():
+        _one_group(engine, group, kept.get(key), on, now_ms, routing, done)
+    return done
+
+
+def _one_group(
+    engine: Engine, group: Group, known: KeptGroup | None, on: set[str], now_ms: int, routing: Routing,
+    done: Notified,
+) -> None:  # fmt: skip
+    told = Told() if known is None else known.told
+    with engine.connect() as connection:
+        lost = lost_ids(connection, group.channel, list(told.firing))
+        decision = decide(told, group.alerts, on, now_ms, group.route, lost)
+        over = ended_cards(connection, decision.over, now_ms)
+    done.reasons[group.channel, group.key] = decision.reason
+    if known is not None and decision.told == known.told and decision.reason == known.reason:
+        return
+    notification = outbox.notification_of(group, decision, over, now_ms, routing.public_url)
+    delivery = outbox.keep(engine, group, known, decision, notification, now_ms)
+    if delivery is not None:
+        done.deliveries.append(delivery)
+
+
+def firing_alerts(connection: Connection) -> list[Alert]:
+    """Return every alert that fires, with its card."""
+    on = STATES.c.state.in_([state.value for state in ON]) & STATES.c.card.is_not(None)
+    return [_alert(row) for row in connection.execute(select(STATES).where(on))]
+
+
+def _alert(row: Any) -> Alert:
+    card = msgspec.json.decode(row.card, type=Card)
+    cause = orjson.loads(row.reading).get("cause", "")
+    return Alert(
+        fingerprint=row.fingerprint,
+        alert_id=row.alert_id,
+        rule=row.rule,
+        labels=card.labels,
+        fired_ms=row.fired_ms or row.since_ms,
+        card=card,
+        is_idle=cause == Cause.IDLE,
+        acked_by=row.acked_by or "",
+        muted_by=row.muted_by,
+    )
+
+
+def active_silences(connection: Connection, now_ms: int) -> list[ActiveSilence]:
+    """Return the silences that hold now."""
+    query = select(Silence.id, Silence.matchers).where(Silence.starts_ms <= now_ms, Silence.ends_ms > now_ms)
+    return [
+        ActiveSilence(row.id, MATCHERS.validate_json(row.matchers))
+        for row in connection.execute(query.order_by(Silence.id))
+    ]
+
+
+def usable_channels(connection: Connection) -> list[str]:
+    """Return the names of channels that are told of alerts."""
+    return list(connection.scalars(select(Channel.name).where(Channel.enabled).order_by(Channel.name)))
+
+
+def lost_ids(connection: Connection, channel: str, alert_ids: list[str]) -> set[str]:
+    """Return those of the alerts whose fire was given up before this channel could be told of it."""
+    if not alert_ids:
+        return set()
+    lost: set[str] = set()
+    for part in chunks(sorted(alert_ids)):
+        known, told = known_and_told(connection, channel, list(part))
+        unsure = sorted(known - told)
+        waits = (
+            select(DeliveryAlert.alert_id)
+            .join(Delivery, Delivery.id == DeliveryAlert.delivery_id)
+            .where(
+                Delivery.channel == channel,
+                Delivery.status.in_(WAITING),
+                DeliveryAlert.status == "firing",
+                DeliveryAlert.alert_id.in_(unsure),
+            )
+        )
+        lost |= set(unsure) - set(connection.scalars(waits))
+    return lost
+
+
+def ended_cards(connection: Connection, alert_ids: Sequence[str], now_ms: int) -> dict[str, Card]:
+    """Return alert id → its card as it was when it was over."""
+    cards: dict[str, Card] = {}
+    for part in chunks(sorted(alert_ids)):
+        last = (
+            select(func.max(TRANSITIONS.c.id))
+            .where(TRANSITIONS.c.alert_id.in_(part), TRANSITIONS.c.card.is_not(None))
+            .group_by(TRANSITIONS.c.alert_id)
+        )
+        query = select(TRANSITIONS.c.card, TRANSITIONS.c.to_state).where(TRANSITIONS.c.id.in_(last))
+        for row in connection.execute(query):
+            card = msgspec.json.decode(row.card, type=Card)
+            if row.to_state != State.RESOLVED.value:  # its end was not kept: say so, rather than nothing
+                card = msgspec.structs.replace(card, status="resolved", ends_ms=now_ms, reason=GONE)
+            cards[card.alert_id] = card
+    return cards
+
+
+def _route_of(known: KeptGroup, routes: Sequence[Route]) -> Route:
+    """Return the route under which a group goes on whose alerts are not loud any more."""
+    for route in routes_of(known.labels, routes):
+        if known.channel in told_by(route, [known.channel]):
+            return route
+    return EVERYTHING
+
+
+def _note_muted(engine: Engine, alerts: Sequence[Alert], muted: Mapping[str, str]) -> None:
+    """Keep on each alert why nobody is told of it; what is read again, not compared."""
+    changed = [
+        (alert.fingerprint, muted.get(alert.fingerprint, ""))
+        for alert in alerts
+        if muted.get(alert.fingerprint, "") != alert.muted_by
+    ]
+    if not changed:
+        return
+    with write_transaction(engine) as connection:
+        for fingerprint, why in changed:
+            mine = STATES.c.fingerprint == fingerprint
+            connection.execute(update(STATES).where(mine).values(muted_by=why))

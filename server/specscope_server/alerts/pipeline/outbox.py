@@ -1,0 +1,130 @@
+"""Keep what was decided of a group, and put what is to be delivered into the outbox: one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import orjson
+from sqlalchemy import Connection, Engine, Table, select, update
+
+from specscope_server.alerts.channels.notification import Card, Notification
+from specscope_server.alerts.delivery.outbox import enqueue
+from specscope_server.alerts.pipeline import rows
+from specscope_server.alerts.pipeline.alert import Alert
+from specscope_server.alerts.pipeline.dedup import Decision, Told, digest_of
+from specscope_server.alerts.pipeline.group import Group
+from specscope_server.models import AlertGroup
+from specscope_server.store import dialects
+from specscope_server.store.engine import write_transaction
+
+GROUPS: Table = AlertGroup.__table__  # type: ignore[assignment]
+MAX_CARDS = 100
+"""Alerts in one notification; it says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGroup:
+    """What a channel knows of a group, as the row says."""
+
+    channel: str
+    key: str
+    labels: dict[str, str]
+    told: Told
+    reason: str
+    revision: int
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to be told."""
+        return not self.told.firing and self.told.next_flush_ms is None
+
+
+def kept_groups(connection: Connection) -> dict[tuple[str, str], KeptGroup]:
+    """Return (channel, key) → group, of all groups that a channel was ever told of."""
+    found = (_group(row) for row in connection.execute(select(GROUPS)))
+    return {(group.channel, group.key): group for group in found}
+
+
+def _group(row: Any) -> KeptGroup:
+    told = Told(orjson.loads(row.sent_firing), row.next_flush_ms, row.last_sent_ms)
+    return KeptGroup(
+        row.channel, row.group_key, orjson.loads(row.labels), told, row.last_reason, row.revision
+    )
+
+
+def keep(
+    engine: Engine, group: Group, kept: KeptGroup | None, decision: Decision,
+    notification: Notification | None, now_ms: int,
+) -> int | None:  # fmt: skip
+    """Write the decision; return the id of the delivery, None when there is none.
+
+    When another process decided about this group since it was read, nothing is written: it has seen to it.
+    """
+    with write_transaction(engine) as connection:
+        if not _keep_group(connection, group, kept, decision):
+            return None
+        if notification is None:
+            return None
+        rows.told(connection, [card.alert_id for card in notification.alerts], now_ms)
+        return enqueue(connection, group.channel, notification, now_ms, reason=decision.reason)
+
+
+def _keep_group(connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision) -> bool:
+    told = decision.told
+    values = {
+        "labels": orjson.dumps(group.labels, option=orjson.OPT_SORT_KEYS).decode(),
+        "next_flush_ms": told.next_flush_ms,
+        "last_sent_ms": told.last_sent_ms,
+        "last_digest": digest_of(told),
+        "sent_firing": orjson.dumps(dict(told.firing), option=orjson.OPT_SORT_KEYS).decode(),
+        "last_reason": decision.reason,
+    }
+    if kept is None:
+        statement = dialects.insert(connection, GROUPS).values(
+            channel=group.channel, group_key=group.key, revision=1, **values
+        )
+        return rows.inserted(connection, statement, GROUPS.c.channel, GROUPS.c.group_key)
+    mine = (
+        (GROUPS.c.channel == group.channel)
+        & (GROUPS.c.group_key == group.key)
+        & (GROUPS.c.revision == kept.revision)
+    )
+    done = connection.execute(update(GROUPS).where(mine).values(revision=kept.revision + 1, **values))
+    return done.rowcount == 1
+
+
+def notification_of(
+    group: Group, decision: Decision, over: Mapping[str, Card], now_ms: int, public_url: str
+) -> Notification | None:
+    """Return what is delivered; None when nothing is. ``over``: cards of alerts that are over."""
+    if decision.cause is None:
+        return None
+    firing = sorted(decision.firing, key=lambda alert: (alert.fired_ms, alert.fingerprint))
+    cards = [_taken(alert) for alert in firing] + [over[key] for key in decision.over if key in over]
+    if not cards:
+        return None
+    return Notification(
+        group_key=group.key,
+        group_labels=group.labels,
+        status="firing" if firing else "resolved",
+        cause=decision.cause,
+        made_ms=now_ms,
+        alerts=_first(cards),
+        external_url=public_url,
+        truncated_alerts=max(len(cards) - MAX_CARDS, 0),
+    )
+
+
+def _taken(alert: Alert) -> Card:
+    return msgspec.structs.replace(alert.card, acked_by=alert.acked_by)
+
+
+def _first(cards: Sequence[Card]) -> list[Card]:
+    """Return what fits; ends come before fires then, since nobody would be told of them again."""
+    if len(cards) <= MAX_CARDS:
+        return list(cards)
+    kept = sorted(cards, key=lambda card: card.status == "firing")[:MAX_CARDS]
+    return sorted(kept, key=lambda card: card.status != "firing")
