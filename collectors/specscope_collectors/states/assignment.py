@@ -2,7 +2,7 @@
 
 Capture is in depth order, so the assignment is: later slots are of later places. "None of these" costs
 `NONE_COST`, so that an embedding or a foreign state does not get a false mate. Where ignoring the order
-saves a whole "none of these", the slots are swapped.
+makes it much cheaper, the slots are swapped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from specscope_collectors.states.sums import Floats, Sums, added
 
 NONE_COST = GROSS_DIRECTION
 """Mean 1 − cos per token id from which on a slot is none of the places."""
+SWAPPED = 0.7
+"""Share of the cost in order below which a choice out of order is believed."""
 NONE = -1
 ROUNDS = 200
 SURE = 0.95
@@ -111,7 +113,7 @@ def _best(costs: Floats) -> tuple[Choice, bool]:
     if len(costs) > MOST_UNORDERED:
         return ordered, True
     free = _unordered(costs)
-    if _of_choice(costs, free).sum() < _of_choice(costs, ordered).sum() - NONE_COST:
+    if _of_choice(costs, free).sum() < SWAPPED * _of_choice(costs, ordered).sum():
         return free, False
     return ordered, True
 
