@@ -6,6 +6,7 @@ SpecscopeError              500  (base; never raised itself)
 ├── Unauthorized            401  a token is needed and was missing or wrong
 ├── Forbidden               403
 ├── TooSlow                 408  the body did not arrive in time
+├── Conflict                409  somebody else changed it meanwhile, or the name is taken
 ├── TooLarge                413
 ├── UnsupportedMedia        415  the body is of a kind that is not read here
 └── Unavailable             503  the store is busy or not migrated; try again
@@ -62,6 +63,13 @@ class TooSlow(SpecscopeError):
 
     status = 408
     title = "Request timeout"
+
+
+class Conflict(SpecscopeError):
+    """Somebody else changed it meanwhile, or the name is taken."""
+
+    status = 409
+    title = "Conflict"
 
 
 class TooLarge(SpecscopeError):

@@ -117,7 +117,7 @@ def _mapping(node: Any, path: Path, lines: dict[Path, int]) -> dict[str, Any]:
 
 def _scalar(node: Any) -> Any:
     text = str(node.value)
-    if node.style is not None:
+    if node.style not in (None, ""):  # quoted, or a block: the two loaders write a plain word differently
         return text
     if text in _WORDS:
         return _WORDS[text]

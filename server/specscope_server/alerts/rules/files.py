@@ -13,8 +13,8 @@ from specscope_server.kit.names import did_you_mean
 from specscope_server.kit.yaml_text import Document, YamlError, read_yaml
 
 MAX_RULES = 20_000
-SECTIONS = ("rules", "channels")
-"""What an alerts file may hold; channels are read by those who know them."""
+SECTIONS = ("rules", "channels", "routes")
+"""What an alerts file may hold; channels and routes are read by those who know them."""
 
 
 class AlertsFileError(ValueError):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from pydantic import BaseModel, ValidationError
 
 from specscope_server.alerts.rules.kinds import kinds
@@ -54,9 +55,12 @@ def read_rule(body: Any) -> Rule:
     if not isinstance(body, dict):
         raise RuleError([Problem(name, (), "a rule is a table with name, title and condition")])
     try:
-        rule = Rule.model_validate(body)
+        # Strictly, as JSON: a number in quotes is no number, and "yes" is no switch.
+        rule = Rule.model_validate_json(orjson.dumps(body), strict=True)
     except ValidationError as error:
         raise RuleError(_worded(name, body, error)) from None
+    except TypeError as error:
+        raise RuleError([Problem(name, (), f"it holds what JSON cannot hold: {error}")]) from None
     problems = list(_checked(name, rule.condition, ("condition",), 1))
     if sum(1 for _ in _all(rule.condition)) > MAX_CONDITIONS:
         problems.append(Problem(name, ("condition",), f"at most {MAX_CONDITIONS} conditions in all"))

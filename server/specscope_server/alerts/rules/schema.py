@@ -129,10 +129,17 @@ class Rule(BaseModel):
 
     def document(self) -> dict[str, Any]:
         """Return the rule as it is written in a file: JSON-able, defaults left out."""
-        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True) | {
-            "condition": self.condition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-            | {"kind": self.condition.kind}
-        }
+        body = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return {**body, "condition": _document_of(self.condition)}
+
+
+def _document_of(condition: ConditionBase) -> dict[str, Any]:
+    """Return a condition without its defaults, but with its kind, and so all conditions in it."""
+    body = condition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    inner = getattr(condition, "conditions", None)
+    if inner is not None:
+        body["conditions"] = [_document_of(child) for child in inner]
+    return {**body, "kind": condition.kind}
 
 
 class Origin(StrEnum):

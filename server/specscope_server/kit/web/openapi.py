@@ -11,6 +11,7 @@ _ERRORS = {
     403: ("Forbidden", "the token 'gpu1' has the scope read, and POST /api/v1/ingest needs admin or ingest"),
     404: ("Not found", "there is no server 'gpu1'; see /api/v1/servers"),
     408: ("Request timeout", "the body did not arrive within 30 s; send smaller ones"),
+    409: ("Conflict", "rule 'low-acceptance' is at version 3, and you changed version 2; read it again"),
     413: ("Too large", "the body is over max_push_bytes=33554432; send it in parts"),
     415: ("Unsupported media type", "Content-Type 'text/plain' is not read here; send application/json"),
     422: ("Invalid input", "from='yesterday' is not a time; write ISO 8601, now-6h or -30m"),

@@ -1,0 +1,194 @@
+"""Rules in the store: where they come from, each version of them, and who changed what.
+
+The pack and the alerts' file are copied into the table when the server starts, so that everything else reads
+one place. A pack rule that somebody changed is left as it is by an upgrade until it is reset; one of the file
+always follows the file. Versions only grow: a rule that is removed and comes back goes on counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import orjson
+import structlog
+from sqlalchemy import Engine, delete, func, select, update
+from sqlalchemy.orm import Session
+
+from specscope_server.alerts.rules.packed import pack
+from specscope_server.alerts.rules.problems import RuleError, read_rule
+from specscope_server.alerts.rules.schema import Origin, Rule, StoredRule
+from specscope_server.models import AlertRule, AlertRuleVersion, Audit
+from specscope_server.store.chunks import chunks
+
+PACK_ACTOR, FILE_ACTOR = "pack", "file"
+MAX_PARSED = 50_000
+
+_parsed: dict[tuple[str, str], Rule] = {}
+"""(name, body) → rule: bodies change rarely and are read at every evaluation."""
+_log = structlog.get_logger()
+
+
+def rules_in_force(session: Session) -> list[StoredRule]:
+    """Return every rule of the store, by name.
+
+    One that another version wrote and nobody can read here is left out, and the log says so.
+    """
+    found = []
+    for row in session.scalars(select(AlertRule).order_by(AlertRule.name)):
+        stored = stored_of(row)
+        if stored is not None:
+            found.append(stored)
+    return found
+
+
+def stored_of(row: AlertRule) -> StoredRule | None:
+    """Return a row as a rule; None when its body cannot be read."""
+    key = (row.name, row.body)
+    if key not in _parsed:
+        try:
+            rule = read_rule(orjson.loads(row.body))
+        except RuleError as error:
+            _log.error("a stored rule cannot be read", rule=row.name, problems=str(error)[:500])
+            return None
+        if len(_parsed) >= MAX_PARSED:
+            _parsed.clear()
+        _parsed[key] = rule
+    return StoredRule.model_construct(
+        rule=_parsed[key], version=row.version, origin=Origin(row.origin), enabled=row.enabled
+    )
+
+
+def sync(engine: Engine, file_rules: Sequence[Rule] | None, now_ms: int) -> None:
+    """Bring pack and file into the store; ``file_rules`` None = no file is used, its rules go."""
+    wanted = {rule.name: (rule, Origin.PACK) for rule in pack().values()}
+    wanted |= {rule.name: (rule, Origin.FILE) for rule in file_rules or ()}
+    with Session(engine) as session, session.begin():
+        rows = {row.name: row for row in session.scalars(select(AlertRule))}
+        changed = overridden(session, rows)
+        for name, (rule, origin) in wanted.items():
+            _bring(session, rows.get(name), rule, origin, name in changed, now_ms)
+        for name, row in rows.items():
+            if row.origin != Origin.API and name not in wanted:
+                _audit(session, now_ms, row.origin, "rule.remove", name, row.body, None)
+                session.delete(row)
+
+
+def _bring(
+    session: Session, row: AlertRule | None, rule: Rule, origin: Origin, is_changed: bool, now_ms: int
+) -> None:
+    actor = PACK_ACTOR if origin is Origin.PACK else FILE_ACTOR
+    if row is None:
+        add(session, rule, origin, actor, now_ms)
+        return
+    if row.origin == Origin.API and origin is Origin.PACK:
+        return  # somebody's own rule had the name before the pack did
+    stays = origin is Origin.PACK and row.origin == Origin.PACK and is_changed
+    if stays or (row.body == body_of(rule) and row.origin == origin):
+        if origin is Origin.FILE:
+            row.enabled = rule.enabled
+        return
+    enabled = row.enabled if origin is Origin.PACK and row.origin == Origin.PACK else rule.enabled
+    row.origin = origin
+    put(session, row, rule, actor, now_ms)
+    row.enabled = enabled
+
+
+def overridden(session: Session, names: Iterable[str]) -> set[str]:
+    """Return those of the rules whose newest version a person made."""
+    newest = (
+        select(AlertRuleVersion.name, func.max(AlertRuleVersion.version).label("version"))
+        .group_by(AlertRuleVersion.name)
+        .subquery()
+    )
+    query = select(AlertRuleVersion.name, AlertRuleVersion.actor).join(
+        newest, (newest.c.name == AlertRuleVersion.name) & (newest.c.version == AlertRuleVersion.version)
+    )
+    wanted = set(names)
+    return {
+        row.name
+        for row in session.execute(query)
+        if row.name in wanted and row.actor not in (PACK_ACTOR, FILE_ACTOR)
+    }
+
+
+def is_overridden(session: Session, name: str) -> bool:
+    """Tell whether a person changed a pack rule."""
+    return name in overridden(session, [name])
+
+
+def body_of(rule: Rule) -> str:
+    """Return a rule as it is stored: JSON with sorted keys, defaults left out."""
+    return orjson.dumps(rule.document(), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def add(session: Session, rule: Rule, origin: Origin, actor: str, now_ms: int) -> AlertRule:
+    """Insert a rule with its first version (or the next, where the name was used before)."""
+    last = session.scalar(
+        select(func.max(AlertRuleVersion.version)).where(AlertRuleVersion.name == rule.name)
+    )
+    row = AlertRule(
+        name=rule.name, origin=origin, enabled=rule.enabled, version=(last or 0) + 1, body=body_of(rule),
+        updated_ms=now_ms,
+    )  # fmt: skip
+    session.add(row)
+    _note(session, row, actor, "rule.create", None)
+    return row
+
+
+def put(session: Session, row: AlertRule, rule: Rule, actor: str, now_ms: int) -> None:
+    """Write another body as the next version."""
+    before = row.body
+    last = session.scalar(select(func.max(AlertRuleVersion.version)).where(AlertRuleVersion.name == row.name))
+    row.version, row.body, row.updated_ms = max(last or 0, row.version) + 1, body_of(rule), now_ms
+    row.enabled = rule.enabled
+    _note(session, row, actor, "rule.update", before)
+
+
+def take(session: Session, row: AlertRule, version: int) -> bool:
+    """Lock a row by counting its version up and down again: False when it is not that version any more."""
+    statement = (
+        update(AlertRule).where(AlertRule.id == row.id, AlertRule.version == version).values(version=version)
+    )
+    return bool(session.execute(statement).rowcount)  # type: ignore[attr-defined]
+
+
+def switch(session: Session, row: AlertRule, *, enabled: bool, actor: str, now_ms: int) -> None:
+    """Turn a rule on or off; that is no new version."""
+    row.enabled, row.updated_ms = enabled, now_ms
+    action = "rule.enable" if enabled else "rule.disable"
+    _audit(session, now_ms, actor, action, row.name, None, None)
+
+
+def remove(session: Session, row: AlertRule, actor: str, now_ms: int) -> None:
+    """Delete a rule; its versions stay."""
+    _audit(session, now_ms, actor, "rule.delete", row.name, row.body, None)
+    session.execute(delete(AlertRule).where(AlertRule.id == row.id))
+
+
+def versions(session: Session, name: str) -> list[AlertRuleVersion]:
+    """Return every version of a rule, the newest first."""
+    query = select(AlertRuleVersion).where(AlertRuleVersion.name == name)
+    return list(session.scalars(query.order_by(AlertRuleVersion.version.desc())))
+
+
+def rows_named(session: Session, names: Iterable[str]) -> Mapping[str, AlertRule]:
+    """Return name → row."""
+    found: dict[str, AlertRule] = {}
+    for part in chunks(sorted(set(names))):
+        found |= {row.name: row for row in session.scalars(select(AlertRule).where(AlertRule.name.in_(part)))}
+    return found
+
+
+def _note(session: Session, row: AlertRule, actor: str, action: str, before: str | None) -> None:
+    session.add(
+        AlertRuleVersion(
+            name=row.name, version=row.version, body=row.body, made_ms=row.updated_ms, actor=actor
+        )
+    )
+    _audit(session, row.updated_ms, actor, action, row.name, before, row.body)
+
+
+def _audit(
+    session: Session, now_ms: int, actor: str, action: str, target: str, before: str | None, after: str | None
+) -> None:
+    session.add(Audit(at_ms=now_ms, actor=actor, action=action, target=target, before=before, after=after))
