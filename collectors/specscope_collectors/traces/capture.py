@@ -83,6 +83,8 @@ class Waiting:
     """Files are taken when none has appeared or grown for so long."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    appeared: Callable[[], None] = lambda: None
+    """Called once, when the first file is seen: the steps are recorded, and are being written."""
 
 
 def files_in(folder: Path) -> dict[Path, tuple[int, int]]:
@@ -104,6 +106,8 @@ def wait(folder: Path, before: dict[Path, tuple[int, int]], waiting: Waiting) ->
     changed = began
     while waiting.clock() - began < waiting.deadline_seconds:
         now = {path: state for path, state in files_in(folder).items() if before.get(path) != state}
+        if now and not seen:
+            waiting.appeared()
         if now != seen:
             seen, changed = now, waiting.clock()
         elif now and waiting.clock() - changed >= waiting.settled_seconds and all(map(_is_whole, now)):

@@ -17,8 +17,9 @@ from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
 from specscope_server.pages.templates import render
 from specscope_server.pages.timing import time_of
-from specscope_server.pages.traces import traces_of
+from specscope_server.pages.traces import captures_shown, traces_of
 from specscope_server.sources import figures as source_figures
+from specscope_server.traces.capturing import captures_of
 
 router = APIRouter(include_in_schema=False)
 router.include_router(assets.router)
@@ -66,7 +67,9 @@ def _acceptance(request: Request, db: Db, state: AppState) -> Content:
 
 def _time(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, TIME, all_servers=False)
-    content = time_of(db, state, page) | traces_of(db, page, request.app.state.settings.trace_folder)
+    settings = request.app.state.settings
+    content = time_of(db, state, page) | traces_of(db, page, settings.trace_folder)
+    content |= captures_shown(captures_of(request.app).states(), page, settings)
     return {"page": page, **content, "charts": [*content["charts"], *content["trace_charts"]]}
 
 
@@ -109,7 +112,7 @@ def _add(page: Page, build: Build, *parts: str) -> None:
 
 _add(OVERVIEW, _overview, "overview_part", "events_part")
 _add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
-_add(TIME, _time, "time_part", "time_tables")
+_add(TIME, _time, "time_part", "time_tables", "traces_part", "trace_capture_part")
 _add(CANARY, _canary, "canary_part", "canary_tables")
 _add(SOURCES, _sources, "sources_part")
 

@@ -10,12 +10,21 @@ from sqlalchemy.orm import Session
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.pages.page import Page
 from specscope_server.pages.wording import MISSING
+from specscope_server.settings import Settings
 from specscope_server.traces import figures, service
+from specscope_server.traces.capturing import MAX_STEPS, STALL, UNDER_WAY
 from specscope_server.traces.comparison import WHOLE
 from specscope_server.traces.panels import PREFIX, chosen_ids
-from specscope_server.traces.schemas import ChangeItem, RankTime, TraceComparison, TraceDetail, TraceItem
+from specscope_server.traces.schemas import (
+    CaptureState,
+    ChangeItem,
+    RankTime,
+    TraceComparison,
+    TraceDetail,
+    TraceItem,
+)
 
-MAX_LISTED, MAX_CHANGES, MAX_KERNELS = 20, 14, 12
+MAX_LISTED, MAX_CHANGES, MAX_KERNELS, MAX_CAPTURES = 20, 14, 12, 3
 LEAST_MS = 0.001
 BASES = {
     "launches": "ranges on the CPU, kernels by their launches",
@@ -25,6 +34,13 @@ BASES = {
     "none": "nothing: no phases found",
 }
 """How phases were found, in words."""
+CAPTURE_STATES = {
+    "running": ("idle", "recording"),
+    "waiting": ("idle", "waiting for files"),
+    "done": ("ok", "done"),
+    "failed": ("bad", "failed"),
+}
+"""State of a capture → (kind of the shape, words)."""
 
 
 def traces_of(session: Session, page: Page, folder: Path | None) -> dict[str, Any]:
@@ -47,6 +63,18 @@ def traces_of(session: Session, page: Page, folder: Path | None) -> dict[str, An
     except (NotFound, InvalidInput) as error:
         return content | {"trace_problem": error.detail}
     return content | _chosen(detail, compared)
+
+
+def captures_shown(states: list[CaptureState], page: Page, settings: Settings) -> dict[str, Any]:
+    """Return what became of captures of the shown server, and where their files go."""
+    own = [state for state in states if state.server == page.server][:MAX_CAPTURES]
+    return {
+        "capture_stall": STALL,
+        "capture_max": MAX_STEPS,
+        "captures": [(*CAPTURE_STATES[state.state], state) for state in own],
+        "capture_runs": any(state.state in UNDER_WAY for state in states),
+        "has_capture_folder": settings.trace_capture_folder is not None,
+    }
 
 
 def _row(item: TraceItem, listed: list[TraceItem], by: str) -> dict[str, Any]:

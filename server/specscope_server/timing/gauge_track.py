@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specscope_server.acceptance.gather import Labels, LaunchData, RankData
-from specscope_server.acceptance.statistics import Flags, Floats, sum_over
+from specscope_server.acceptance.statistics import Floats, sum_over
 from specscope_server.kit.timerange import Window
 from specscope_server.timing.device_track import cells_by_batch
 from specscope_server.timing.phases import Phase
-from specscope_server.timing.print_windows import MIN_CLEAN, Windows, windows_of
+from specscope_server.timing.print_windows import Seen, Windows, windows_of
 from specscope_server.timing.prints import LENGTH, RUNNING, THROUGHPUT, Shown
 from specscope_server.timing.schemas import Level
 from specscope_server.timing.tracks import Track
@@ -66,51 +66,35 @@ def _by_windows(data: LaunchData, rank: RankData, width: str, shown: Shown, wind
     """Split active time into cycles (T_c of windows without a prefill) and what lies between them."""
     _, idle = data.activity
     prefill = sum_over(data.prefill, data.buckets) > 0 if data.prefill else None
-    found = windows_of(
-        shown,
-        _moments(idle, window),
-        None if prefill is None else _moments(prefill, window),
-        is_plain=data.is_plain,
-    )
+    found = windows_of(shown, Seen(window, idle, prefill), is_plain=data.is_plain)
     if found is None:
         return None
     place = ((found.time_ms - window.from_ms) // window.step_ms).astype(np.int64)
-    cycles, busy, tokens, weighted = (
+    cycles, busy, inside, tokens, weighted = (
         _into_buckets(values, place, data.buckets)
-        for values in (found.cycles, found.seconds, found.tokens, found.running * found.cycles)
+        for values in (found.cycles, found.seconds, found.inside, found.tokens, found.running * found.cycles)
     )
-    inside, between, note = _split(found, place, busy)
     idle_seconds = np.where(idle, _spans(rank, data.step_ms, data.buckets), 0.0 * busy)
     track = Track(
         level=Level.GAUGES, clock="wall", is_plain=data.is_plain, cycles=cycles,
         wall=sum_over([busy, idle_seconds], data.buckets), cycle={Phase.UNATTRIBUTED: inside},
-        beside={Phase.UNATTRIBUTED: between, Phase.IDLE: idle_seconds}, notes=(note,), tokens=tokens,
+        beside={Phase.UNATTRIBUTED: busy - inside, Phase.IDLE: idle_seconds}, notes=(_note(found),),
+        tokens=tokens,
         newest_ms=max(data.newest_ms.values(), default=None),
-        source=LOG_SOURCE if shown.is_log else SOURCE, tells_cycles=note != WITH_PREFILL,
+        source=LOG_SOURCE if shown.is_log else SOURCE, tells_cycles=found.tells_cycles,
     )  # fmt: skip
     track.cells.update(cells_by_batch(track, weighted / cycles, width))
     return track
 
 
-def _split(found: Windows, place: NDArray[np.int64], busy: Floats) -> tuple[Floats, Floats, str]:
-    """Return (time in cycles, between them, how that is known).
-
-    A window with a prefill holds as many cycles as another: what they do not take lies between them.
-    """
+def _note(found: Windows) -> str:
+    if not found.tells_cycles:
+        return WITH_PREFILL
     clean, every = int(found.is_clean.sum()), len(found.is_clean)
-    if clean < MIN_CLEAN:
-        return busy, 0.0 * busy, WITH_PREFILL
-    inside = found.cycles * found.clean_periods
-    note = f"T_c is that of the {clean} of {every} log windows without a prefill"
-    if float((found.seconds - inside).sum()) < 0:
-        return busy, 0.0 * busy, f"{note}: with one, they are no longer"
-    within = _into_buckets(inside, place, len(busy))
-    return within, busy - within, note
-
-
-def _moments(flags: Flags, window: Window) -> NDArray[np.int64]:
-    """Return the ends of the buckets that are marked, as times in ms."""
-    return np.asarray(window.from_ms + (np.flatnonzero(flags) + 1) * window.step_ms - 1, dtype=np.int64)
+    return (
+        f"T_c is that of the {clean} of {every} log windows without a prefill; of the others, what cycles do "
+        "not take is shown as unattributed between them"
+    )
 
 
 def _into_buckets(values: Floats, place: NDArray[np.int64], size: int) -> Floats:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specscope_server.acceptance.statistics import Flags, Floats
+from specscope_server.kit.timerange import Window
 from specscope_server.timing.prints import Shown
 
 LONGEST = 4.0
@@ -17,38 +19,58 @@ REPEATED = 1.5
 """An unchanged value that stands for so many windows is that of a new one."""
 USUAL_INTERVAL = 40
 """SGLang's ``decode_log_interval`` where nobody said it."""
+POOLED = 21
+"""Windows that are added up where none is clean."""
 MIN_CLEAN = 5
 """Windows without a prefill from which T_c is taken; with fewer, prefills stay in it."""
+
+
+Times: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Log windows of one scheduler; arrays of shape (windows,)."""
 
-    time_ms: NDArray[np.int64]
+    time_ms: Times
     """When each was first seen."""
     cycles: Floats
     seconds: Floats
-    """Active time, prefills included."""
+    """All time, prefills included."""
+    inside: Floats
+    """Of it, in cycles."""
     running: Floats
     tokens: Floats
     is_clean: Flags
     """No prefill and no idle stretch in it."""
-
-    @property
-    def clean_periods(self) -> Floats:
-        """Return T_c in seconds: of a window with a prefill that of the ones around it that have none."""
-        clean = self.is_clean
-        return np.interp(self.time_ms, self.time_ms[clean], (self.seconds / self.cycles)[clean])
+    tells_cycles: bool
+    """T_c is of clean windows, and prefills lie between; else both are in it."""
 
 
-def windows_of(
-    shown: Shown, idle_ms: NDArray[np.int64], prefill_ms: NDArray[np.int64] | None, *, is_plain: bool
-) -> Windows | None:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What counters and gauges of a whole launch say, in buckets; arrays of shape (buckets,)."""
+
+    window: Window
+    idle: Flags
+    prefill: Flags | None
+    """None = the engine counts no prefills."""
+
+    def any_within(self, flags: Flags, after_ms: Times, until_ms: Times) -> Flags:
+        """Tell for each (after, until] whether it touches a bucket that is marked."""
+        before = np.concatenate(([0], np.cumsum(flags)))
+        first, last = (
+            np.clip((ends - self.window.from_ms) // self.window.step_ms, 0, len(flags) - 1)
+            for ends in (after_ms + 1, until_ms)
+        )
+        return np.asarray(before[last + 1] > before[first])
+
+
+def windows_of(shown: Shown, seen: Seen, *, is_plain: bool) -> Windows | None:
     """Return the windows that lie wholly inside active time; None without one.
 
-    ``idle_ms``, ``prefill_ms``: moments at which the engine was seen idle, and with grown prefill counters
-    (None = it counts none). Requests of a window: the mean of those at its two ends.
+    Requests of a window without a prefill: the mean of those at its two ends. One with a prefill holds as
+    many cycles as the others, each as long as theirs: what they do not take lies between cycles.
     """
     length = np.ones(len(shown.time_ms)) if is_plain else shown.length
     tokens_a_cycle = shown.running * length
@@ -57,9 +79,8 @@ def windows_of(
     if len(at) < 2:
         return None
     period = tokens_a_cycle[at] / shown.throughput[at]
-    quiet_ms = np.union1d(idle_ms, shown.time_ms[shown.throughput == 0])
     if not shown.is_log:
-        fresh = _fresh(shown, at, period, quiet_ms)
+        fresh = _fresh(shown, at, period, seen)
         at, period = at[fresh], period[fresh]
     if len(at) < 2:
         return None
@@ -69,21 +90,59 @@ def windows_of(
     since_ms = shown.time_ms[before]
     # The window of a print began with the print before, which was seen up to a scrape late.
     began_ms = since_ms if shown.is_log else since_ms - _lateness(shown)
-    prefills = prefill_ms if shown.prefill_ms is None else shown.prefill_ms
-    changes = shown.running[before] != shown.running[here]
-    joins = changes if prefills is None else _any_between(prefills, began_ms, time_ms)
+    joins = _joins(shown, seen, began_ms, time_ms)
+    if joins is None:
+        joins = shown.running[before] != shown.running[here]
     is_long = period > LONGEST * np.median(period)
-    spans_idle = _any_between(quiet_ms, began_ms, time_ms) | (is_long & (joins | (prefills is None)))
-    cycles = _cycles(shown, period, (time_ms - since_ms) / 1_000, ~(spans_idle | joins))
+    spans_idle = _rests(shown, seen, began_ms, time_ms) | (is_long & (joins | (seen.prefill is None)))
     keep = ~spans_idle
     if not keep.any():
         return None
-    cycles, running, period = cycles[keep], running[keep], period[keep]
-    tokens = cycles * running * length[here][keep]
-    return Windows(time_ms[keep], cycles, cycles * period, running, tokens, ~joins[keep])
+    elapsed, length, rate = (
+        (time_ms - since_ms)[keep] / 1_000,
+        length[here][keep],
+        shown.throughput[here][keep],
+    )
+    is_clean, period, time_ms = ~joins[keep], period[keep], time_ms[keep]
+    tells_cycles = int(is_clean.sum()) >= MIN_CLEAN
+    if tells_cycles:
+        period = np.interp(time_ms, time_ms[is_clean], period[is_clean])
+    elif not shown.is_log:
+        period = _pooled(period, rate, elapsed)
+    cycles = _cycles(shown, period, elapsed, is_clean)
+    inside = cycles * period
+    seconds = np.where(is_clean, inside, elapsed) if tells_cycles else inside
+    if seconds.sum() < inside.sum():
+        seconds = inside  # prefills so short that they do not show beside how late scrapes are
+    tokens = rate * seconds
+    return Windows(
+        time_ms, cycles, seconds, inside, tokens / (cycles * length), tokens, is_clean, tells_cycles
+    )
 
 
-def _fresh(shown: Shown, at: NDArray[np.int64], period: Floats, quiet_ms: NDArray[np.int64]) -> Flags:
+def _pooled(period: Floats, rate: Floats, elapsed: Floats) -> Floats:
+    """Return running × τ over throughput, each added up over the windows around: requests that come and go
+    within windows put each of them off, and a mean of such quotients would be too long.
+    """
+    near = np.ones(min(POOLED, len(period)))
+    tokens = np.convolve(rate * elapsed, near, mode="same")
+    return np.asarray(np.convolve(period * rate * elapsed, near, mode="same") / tokens)
+
+
+def _joins(shown: Shown, seen: Seen, began_ms: Times, time_ms: Times) -> Flags | None:
+    """Tell which windows hold a prefill; None where nothing says so."""
+    if shown.prefill_ms is not None:
+        return _any_between(shown.prefill_ms, began_ms, time_ms)
+    return None if seen.prefill is None else seen.any_within(seen.prefill, began_ms, time_ms)
+
+
+def _rests(shown: Shown, seen: Seen, began_ms: Times, time_ms: Times) -> Flags:
+    """Tell which windows hold a moment without work."""
+    silent = shown.time_ms[shown.throughput == 0]
+    return seen.any_within(seen.idle, began_ms, time_ms) | _any_between(silent, began_ms, time_ms)
+
+
+def _fresh(shown: Shown, at: Times, period: Floats, seen: Seen) -> Flags:
     """Tell which moments show a window that was not counted yet: scrapes see a print again and again.
 
     After an idle stretch the gauge shows the old print until the next one, however long that takes.
@@ -97,7 +156,8 @@ def _fresh(shown: Shown, at: NDArray[np.int64], period: Floats, quiet_ms: NDArra
         if is_same:
             waited = (time_ms[place] - time_ms[last]) / 1_000
             usual = REPEATED * period[place] * (shown.interval or USUAL_INTERVAL)
-            has_rested = bool(_any_between(quiet_ms, time_ms[last : last + 1], time_ms[place : place + 1])[0])
+            ends = time_ms[last : last + 1], time_ms[place : place + 1]
+            has_rested = bool(_rests(shown, seen, *ends)[0])
             is_same = waited < usual or has_rested
         if not is_same:
             fresh[place], last = True, place
@@ -109,7 +169,7 @@ def _lateness(shown: Shown) -> int:
     return int(np.median(np.diff(shown.time_ms))) if len(shown.time_ms) > 1 else 0
 
 
-def _any_between(moments: NDArray[np.int64], after: NDArray[np.int64], until: NDArray[np.int64]) -> Flags:
+def _any_between(moments: Times, after: Times, until: Times) -> Flags:
     """Tell for each (after, until] whether a moment lies in it."""
     first, last = (np.searchsorted(moments, ends, side="right") for ends in (after, until))
     return np.asarray(last > first)

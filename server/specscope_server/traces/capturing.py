@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -13,7 +14,16 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from specscope_collectors.traces.bounds import Bounds, TraceError
-from specscope_collectors.traces.capture import CaptureError, CaptureRequest, Waiting, files_in, start, wait
+from specscope_collectors.traces.capture import (
+    MAX_STEPS,
+    STALL,
+    CaptureError,
+    CaptureRequest,
+    Waiting,
+    files_in,
+    start,
+    wait,
+)
 from specscope_collectors.traces.opening import CaptureFiles, captures
 from specscope_server.kit.errors import InvalidInput, SpecscopeError, Unavailable
 from specscope_server.kit.web.state import AppState
@@ -24,11 +34,13 @@ from specscope_server.traces.schemas import CaptureOrder, CaptureState
 
 REMEMBERED = 20
 DEADLINE_SECONDS = 600.0
-RUNNING, DONE, FAILED = "running", "done", "failed"
+RUNNING, WAITING, DONE, FAILED = "running", "waiting", "done", "failed"
+UNDER_WAY = (RUNNING, WAITING)
 ELSEWHERE = (
     "started; the files stay on the engine's host (SGLANG_TORCH_PROFILER_DIR, else /tmp): import them there, "
     "or set trace_capture_folder to a folder that both hosts share"
 )
+__all__ = ["MAX_STEPS", "STALL", "UNDER_WAY", "Captures", "captures_of"]
 log = structlog.get_logger(__name__)
 
 
@@ -69,7 +81,7 @@ class Captures:
             steps=order.steps,
             state=RUNNING,
             trace_ids=[],
-            words=f"recording {order.steps} steps",
+            words=f"recording {order.steps} steps; they are only counted while requests run",
         )
         self._states.appendleft(began)
         if folder is None:
@@ -84,7 +96,8 @@ class Captures:
         before: dict[Path, tuple[int, int]],
     ) -> None:  # fmt: skip
         try:
-            paths = wait(folder, before, Waiting(DEADLINE_SECONDS))
+            waiting = Waiting(DEADLINE_SECONDS, appeared=partial(_files_appeared, began))
+            paths = wait(folder, before, waiting)
             ids = [take(state, settings, each.name, each.paths, began) for each in captures(paths)]
         except (CaptureError, TraceError, OSError, SQLAlchemyError) as error:
             self._end(began, FAILED, str(error), [])
@@ -100,6 +113,11 @@ class Captures:
         began.trace_ids, began.words, began.state = ids, words, state
         self._turn.release()
         log.info("capture ended", server=began.server, state=state, words=words)
+
+
+def _files_appeared(began: CaptureState) -> None:
+    began.words = "the engine writes the files, and generates nothing meanwhile"
+    began.state = WAITING
 
 
 def take(state: AppState, settings: Settings, name: str, paths: tuple[Path, ...], began: CaptureState) -> int:

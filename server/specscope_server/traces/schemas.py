@@ -173,7 +173,9 @@ class CaptureState(BaseModel):
 
     server: str
     steps: int
-    state: str = Field(description="`running`, `done`, or `failed`")
+    state: str = Field(
+        description="`running`, `waiting` (for its files), `done` or `failed`"
+    )
     words: str
     trace_ids: list[int]
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 from tests.server.client import Web
-from tests.server.traces.conftest import RECORDED
+from tests.support.profiled import RECORDED, FarSide, profiled_engine
 
 from specscope_collectors.observations import Batch, Launch, Target
 from specscope_collectors.traces.capture import CaptureError, Waiting, files_in, wait
@@ -27,43 +23,11 @@ from specscope_server.store.ingest import IngestWriter
 NOW_MS = 1_795_990_000_000
 
 
-@dataclass
-class FarSide:
-    """An engine that answers /start_profile and then writes a trace into the folder that it is told."""
-
-    url: str = ""
-    status: int = 200
-    asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
-
-
 @pytest.fixture
 def engine() -> Iterator[FarSide]:
     """The far side."""
-    far = FarSide()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            far.asked.append((body, self.headers.get("authorization")))
-            if far.status == 200 and "output_dir" in body:
-                shutil.copy(RECORDED, body["output_dir"])
-            self.send_response(far.status if self.path == "/start_profile" else 404)
-            self.end_headers()
-            self.wfile.write(
-                b"Start profiling." if far.status == 200 else b"Profiling is already in progress."
-            )
-
-        def log_message(self, *arguments: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    far.url = f"http://127.0.0.1:{server.server_address[1]}"
-    yield far
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with profiled_engine() as far:
+        yield far
 
 
 def watched(engine: Engine, url: str) -> None:
@@ -84,7 +48,7 @@ def ended(web: Web) -> dict[str, Any]:
     until = time.monotonic() + 30
     while time.monotonic() < until:
         found: dict[str, Any] = web.api("/trace-captures")["captures"][0]
-        if found["state"] != "running":
+        if found["state"] not in ("running", "waiting"):
             return found
         time.sleep(0.05)
     raise AssertionError("the capture did not end")
@@ -116,6 +80,24 @@ def test_a_capture_is_asked_for_without_stacks_and_imported(
     assert detail["cycles"] == 14
     assert detail["note"] == "20 steps, started from here"
     assert "secret" not in json.dumps([found, detail])
+
+
+def test_it_says_when_the_engine_writes(sqlite_engine: Engine, engine: FarSide, tmp_path: Path) -> None:
+    """The recorded trace, cut short, is not whole: it is waited for until its end is there."""
+    watched(sqlite_engine, engine.url)
+    engine.writes_itself = False
+    web = application(sqlite_engine, trace_capture_folder=tmp_path)
+    assert order(web).json()["state"] == "running"
+    content, path = RECORDED.read_bytes(), tmp_path / RECORDED.name
+    path.write_bytes(content[:100])
+    until = time.monotonic() + 30
+    while (found := web.api("/trace-captures")["captures"][0])["state"] == "running":
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+    assert (found["state"], order(web).status_code) == ("waiting", 503)
+    assert found["words"] == "the engine writes the files, and generates nothing meanwhile"
+    path.write_bytes(content)
+    assert ended(web)["words"] == "imported 1 capture"
 
 
 def test_without_a_shared_folder_it_says_where_the_files_are(sqlite_engine: Engine, engine: FarSide) -> None:
