@@ -16,6 +16,8 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import specscope_server
 from specscope import __version__
+from specscope_server.alerts.measures import Measures
+from specscope_server.alerts.running import Alerting, alerts_running
 from specscope_server.ingest.receiving import Ingest
 from specscope_server.ingest.service import MeteredSink, make_sink
 from specscope_server.ingest.sharing import Sharing
@@ -77,6 +79,8 @@ def create_app(
     app.state.telemetry = counters
     into = sink or make_sink(store, counters, settings.retention_raw_days, clock)
     app.state.ingest = Ingest(into, Sharing(store, clock), settings.max_push_bytes)
+    alerting = Alerting(settings, app.state.specscope, app, Measures(counters, store))
+    app.state.alerting, app.state.specscope.alerts_health = alerting, alerting.health
     guard = _guard(settings, store, clock)
     counters.add_gauge("specscope_database_bytes", "Disk use of the database.", lambda: _disk_use(store))
     problems.install(app)
@@ -100,7 +104,10 @@ def _lifespan(settings: Settings, *, owned: bool) -> Callable[[FastAPI], Any]:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state: AppState = app.state.specscope
         prepare_store(state.engine, settings)
-        with retention_running(state.engine, settings, state.clock):
+        with (
+            retention_running(state.engine, settings, state.clock),
+            alerts_running(app, settings, state),
+        ):
             yield
         if owned:
             state.engine.dispose()

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from specscope_collectors.compose import compose, reloading_on_hangup
 from specscope_collectors.plan import CollectPlan
+from specscope_server.alerts.file import read_alerts_file
 from specscope_server.app import create_app
 from specscope_server.cli.collecting import COLLECT_ERRORS, is_empty, plan_of
 from specscope_server.cli.flags import with_settings_flags
@@ -52,6 +53,8 @@ def serve(config: Path | None, **flags: Any) -> None:
     try:
         settings = load_settings(flags, config)
         plan = plan_of(settings)
+        if settings.alerts is not None:
+            read_alerts_file(settings.alerts)  # says what is wrong with it before anything is started
         listener = listen(settings.host, settings.port)
     except (InvalidInput, *COLLECT_ERRORS) as error:
         typer.echo(f"specscope serve: {error}", err=True)

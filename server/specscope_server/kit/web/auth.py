@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from specscope_server.kit.web.actor import note_actor
 from specscope_server.kit.web.guard import Guard, is_same, is_session, session_cookie
 from specscope_server.kit.web.problems import MEDIA_TYPE, problem_body
 from specscope_server.kit.web.scopes import Grant, scopes_for
@@ -63,7 +64,10 @@ class TokenAuth:
             if bearer:
                 self.guard.throttle.failed(client_of(scope))
             return _unknown(scope)
-        return None if grant.scope in scopes_for(scope["method"], scope["path"]) else _forbidden(scope, grant)
+        if grant.scope not in scopes_for(scope["method"], scope["path"]):
+            return _forbidden(scope, grant)
+        note_actor(scope, grant.name)
+        return None
 
 
 def client_of(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""GET /healthz (the process answers) and /readyz (the store answers, is migrated, collectors are alive)."""
+"""GET /healthz (the process answers) and /readyz (store, migrations, collectors, alerts)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specscope_server.kit.web.openapi import answers
 from specscope_server.kit.web.state import AppState, get_state
 
 log = structlog.get_logger(__name__)
-_READY = {"ready": True, "checks": {"store": "ok", "migrated": "ok", "collectors": "ok"}}
+_READY = {"ready": True, "checks": {"store": "ok", "migrated": "ok", "collectors": "ok", "alerts": "ok"}}
 
 
 def health_router(is_current: Callable[[AppState], bool]) -> APIRouter:
@@ -32,8 +32,8 @@ def health_router(is_current: Callable[[AppState], bool]) -> APIRouter:
 
     @router.get("/readyz", summary="Is the server ready", responses=ready)
     def readyz(request: Request) -> Response:
-        """200 when the store answers and is migrated and the collectors run, else 503 with what is wrong;
-        no token.
+        """200 when the store answers and is migrated, the collectors run and alerts are evaluated, else 503
+        with what is wrong; no token.
         """
         checks = readiness(get_state(request), is_current)
         is_ready = all(outcome == "ok" for outcome in checks.values())
@@ -47,16 +47,19 @@ def health_router(is_current: Callable[[AppState], bool]) -> APIRouter:
 
 def readiness(state: AppState, is_current: Callable[[AppState], bool]) -> dict[str, str]:
     """Return check → ``ok`` or what is wrong. Nothing of the store's address or error text is shown."""
-    checks = {"store": "ok", "migrated": "ok", "collectors": "ok"}
+    checks = {"store": "ok", "migrated": "ok", "collectors": "ok", "alerts": "ok"}
     try:
         with state.engine.connect() as connection:
             connection.execute(text("SELECT 1"))
         if not is_current(state):
             checks["migrated"] = "the tables are not at this version's revision; run specscope db upgrade"
+            checks["alerts"] = "unknown: the tables are not at this version's revision"
+        elif state.alerts_health is not None:
+            checks["alerts"] = state.alerts_health()
     except SQLAlchemyError as error:
         log.warning("store_unreachable", reason=type(error).__name__)
         checks["store"] = "the database does not answer"
-        checks["migrated"] = "unknown: the database does not answer"
+        checks["migrated"] = checks["alerts"] = "unknown: the database does not answer"
     if state.collectors_alive is not None and not state.collectors_alive():
         checks["collectors"] = "the collectors of this process have stopped; restart it and see its log"
     return checks

@@ -23,6 +23,8 @@ class AppState:
     """Automatic steps are never shorter than this: emptier buckets would look like gaps."""
     collectors_alive: Callable[[], bool] | None = None
     """None = this process runs no collectors (they push from elsewhere, or none is configured)."""
+    alerts_health: Callable[[], str] | None = None
+    """Returns ``ok``, or what is wrong with the evaluation of alerts; may raise what the database raises."""
 
     @property
     def stale_after_ms(self) -> int:

@@ -1,0 +1,198 @@
+"""What the process does about alerts: evaluate and decide in one thread, deliver in others.
+
+Several processes may do it on one database: one of them evaluates (`lease`), all deliver.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+from fastapi import FastAPI
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from specscope_server.alerts import lease
+from specscope_server.alerts.delivery.delivering import Deliverer
+from specscope_server.alerts.delivery.options import delivery_options
+from specscope_server.alerts.file import AlertsFile, bring_in, read_alerts_file
+from specscope_server.alerts.measures import Measures
+from specscope_server.alerts.pipeline.evaluating import Evaluated, Step, evaluate_once
+from specscope_server.alerts.pipeline.notifying import Notified, Routing, notify_once
+from specscope_server.alerts.rules.evaluate import evaluate
+from specscope_server.alerts.rules.evaluation import Evaluation
+from specscope_server.alerts.rules.schema import StoredRule
+from specscope_server.alerts.rules.storing import rules_in_force
+from specscope_server.kit.errors import InvalidInput
+from specscope_server.kit.web.state import AppState
+from specscope_server.settings import Settings
+
+FIRST_WAIT_SECONDS = 3.0
+"""Before the first evaluation: what is watched is read for the first time meanwhile."""
+DELIVERY_SECONDS = 1.0
+JOIN_SECONDS = 10.0
+LEASE_INTERVALS = 3
+log = structlog.get_logger(__name__)
+
+
+class Alerting:
+    """Evaluates and decides, turn by turn."""
+
+    def __init__(self, settings: Settings, state: AppState, app: FastAPI, measures: Measures) -> None:
+        self.name = lease.process_name()
+        self.problem = ""
+        """Why the alerts' file as it is now is not in force; '' = it is."""
+        self._path = settings.alerts
+        self._state = state
+        self._options = delivery_options(app)
+        self._measures = measures
+        self._interval_ms = round(settings.alert_interval_seconds * 1_000)
+        self._public_url = settings.public_url or ""
+        self._file: AlertsFile | None = None
+        self._mark: object = None
+        self._is_ready = False
+        self._started_ms = state.clock()
+        self.last: Evaluated | None = None
+
+    @property
+    def _engine(self) -> Engine:
+        return self._state.engine
+
+    def prepare(self) -> None:
+        """Bring pack and file into the store. Raises `InvalidInput` for a file that cannot be used."""
+        mark = _mark_of(self._path)
+        self._file = None if self._path is None else read_alerts_file(self._path)
+        bring_in(self._engine, self._file, self._options.vault, self._state.clock())
+        self._mark, self._is_ready, self.problem = mark, True, ""
+
+    def turn(self) -> None:
+        """Follow the file, then evaluate and decide if it is on this process to do so; never raises."""
+        began = time.monotonic()
+        try:
+            self._follow()
+            if self._take_lease():
+                self.evaluate()
+                self.notify()
+        except Exception as error:  # whatever it was, the next turn tries again, and health says so
+            self._measures.failed(type(error).__name__)
+            log.error("alerts not evaluated", reason=type(error).__name__, exc_info=error)
+        self._measures.turn_seconds = time.monotonic() - began
+
+    def evaluate(self) -> Evaluated:
+        """Evaluate all rules now."""
+        step = Step(self._interval_ms, self._public_url)
+        found = evaluate_once(self._engine, rules_in_force, self._evaluation, self._state.clock(), step)
+        due_ms = found.now_ms + LEASE_INTERVALS * self._interval_ms + 2 * round(found.seconds * 1_000)
+        lease.note(self._engine, lease.DUE, self.name, due_ms)
+        self._measures.evaluated(found)
+        self.last = found
+        return found
+
+    def notify(self) -> Notified:
+        """Decide about every group now."""
+        with Session(self._engine) as session:
+            stored = rules_in_force(session)
+        inhibitions = {entry.rule.name: entry.rule.inhibits for entry in stored if entry.rule.inhibits}
+        routes = () if self._file is None else self._file.routes
+        return notify_once(
+            self._engine, Routing(routes, self._public_url), inhibitions, self._state.clock()
+        )  # fmt: skip
+
+    def health(self) -> str:
+        """Return ``ok``, or what is wrong."""
+        if self.problem:
+            return "the alerts' file cannot be used as it is now; see the log"
+        due_ms = lease.until_ms(self._engine, lease.DUE) or 0
+        now_ms = self._state.clock()
+        if now_ms <= max(due_ms, self._started_ms + 60_000 + LEASE_INTERVALS * self._interval_ms):
+            return "ok"
+        return "the rules of alerts were not evaluated lately; see the log"
+
+    def give_up(self) -> None:
+        """Let another process evaluate at once."""
+        try:
+            lease.give_up(self._engine, lease.EVALUATION, self.name)
+        except SQLAlchemyError as error:
+            log.warning("lease not given up", reason=type(error).__name__)
+
+    def _evaluation(self, session: Session, rules: Sequence[StoredRule], now_ms: int) -> Evaluation:
+        return evaluate(session, self._state, rules, now_ms)
+
+    def _take_lease(self) -> bool:
+        length_ms = max(LEASE_INTERVALS * self._interval_ms, 10_000)
+        return lease.take(self._engine, lease.EVALUATION, self.name, self._state.clock(), length_ms)
+
+    def _follow(self) -> None:
+        """Read the file again when it changed; one that cannot be used leaves what was in force."""
+        if self._is_ready and _mark_of(self._path) == self._mark:
+            return
+        try:
+            self.prepare()
+            log.info("alerts' file read", file=str(self._path or "none"))
+        except InvalidInput as error:
+            self._mark = _mark_of(self._path)
+            self.problem = error.detail
+            log.error("alerts' file not used", problem=error.detail)
+
+
+def _mark_of(path: Path | None) -> object:
+    """Return what changes when the file does; None without a file."""
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError as error:
+        return error.errno
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@contextmanager
+def alerts_running(app: FastAPI, settings: Settings, state: AppState) -> Iterator[None]:
+    """Evaluate, decide and deliver in threads of their own while the block runs.
+
+    Raises `InvalidInput` for an alerts' file that cannot be used.
+    """
+    alerting: Alerting = app.state.alerting
+    if settings.alerts is not None:
+        alerting.prepare()
+    deliverer = Deliverer(state.engine, alerting.name, state.clock, delivery_options(app))
+    stopped = threading.Event()
+    loops = [
+        _Loop("alerts", alerting.turn, min(FIRST_WAIT_SECONDS, settings.alert_interval_seconds),
+              settings.alert_interval_seconds, stopped),
+        _Loop("delivery", deliverer.tick, DELIVERY_SECONDS, DELIVERY_SECONDS, stopped),
+    ]  # fmt: skip
+    for loop in loops:
+        loop.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        for loop in loops:
+            loop.join(timeout=JOIN_SECONDS)
+        deliverer.stop()
+        alerting.give_up()
+
+
+class _Loop(threading.Thread):
+    """Does something from time to time until it is stopped."""
+
+    def __init__(
+        self, name: str, turn: object, first_seconds: float, seconds: float, stopped: threading.Event
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        assert callable(turn)
+        self._turn, self._first_seconds, self._seconds, self._stopped = turn, first_seconds, seconds, stopped
+
+    def run(self) -> None:
+        """Wait, act, wait for the rest of the interval."""
+        wait_seconds = self._first_seconds
+        while not self._stopped.wait(wait_seconds):
+            began = time.monotonic()
+            self._turn()
+            wait_seconds = max(self._seconds - (time.monotonic() - began), self._seconds / 10)
