@@ -7,7 +7,7 @@ import io
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -20,7 +20,8 @@ MAX_FILE_BYTES = 5_000_000
 MAX_INFLATED_BYTES = 32_000_000
 MAX_NAME = 200
 MAGIC = b"\x1f\x8b"
-SLOTS, BOUNDARIES = "slots", "boundaries"
+SLOTS: Final = "slots"
+BOUNDARIES: Final = "boundaries"
 KIND_BYTES = 1_024
 """Of the beginning of a file that `packed` wrote, from which its kind can be told."""
 

@@ -74,3 +74,11 @@ def put_float32(raw: NDArray[Any], dtype: Dtype, into: NDArray[np.float32]) -> N
         return
     with np.errstate(over="ignore"):
         into[...] = raw
+
+
+def as_bfloat16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Return values rounded to the nearest bfloat16, ties to even, as their bits. NaN stays NaN."""
+    bits = np.ascontiguousarray(values, "<f4").view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    found: NDArray[np.uint16] = np.where(np.isnan(values), np.uint32(0x7FC0), rounded).astype(np.uint16)
+    return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from specscope_collectors.references.document import Reference
+from specscope_collectors.references.document import BOUNDARIES, Reference
 from specscope_collectors.references.inspecting import FileSeen, StateSeen
+from specscope_collectors.references.row_classes import OTHER
 
 SHOWN_TOKENS = 8
 
@@ -70,6 +71,9 @@ def reference_lines(reference: Reference) -> Iterator[str]:
     answers = (
         "no loss mask" if reference.answer_rows is None else f"{reference.answer_rows:,} with loss_mask = 1"
     )
+    if reference.kind == BOUNDARIES:
+        yield from _boundary_lines(reference)
+        return
     yield f"reference {plain(reference.name)}: as {plain(reference.tool)} writes it, {reference.dtype}"
     yield (
         f"rows      {reference.rows:,} ({answers}) of {reference.requests:,} requests, "
@@ -92,6 +96,27 @@ def reference_lines(reference: Reference) -> Iterator[str]:
         mean = f", mean ln‖h‖ {profile.ln_norms.sum / counted:.3f}" if counted else ""
         rows = f"{profile.rows:,} rows of {profile.requests:,} requests"
         yield f"          {place:<6} {profile.row_class:<5} {rows}{mean}"
+    yield from _remark_lines(reference)
+
+
+def _boundary_lines(reference: Reference) -> Iterator[str]:
+    """Yield what a reference of all boundaries says."""
+    made = ", ".join(f"{plain(key)} {plain(value)}" for key, value in reference.provenance.items())
+    yield f"reference {plain(reference.name)}: all boundaries, {plain(reference.tool)} ({made})"
+    yield (
+        f"rows      {reference.rows:,} of {reference.requests:,} requests; "
+        f"{len(reference.boundaries)} boundaries of {reference.hidden_size}; "
+        f"directions of {len(reference.token_ids)} token ids"
+    )
+    for profile in reference.profiles:
+        counted = sum(profile.ln_norms.bins.values())
+        if profile.row_class == OTHER and counted:
+            mean = profile.ln_norms.sum / counted
+            yield f"          boundary {profile.boundary:<3} {profile.rows:,} rows, mean ln‖h‖ {mean:.3f}"
+    yield from _remark_lines(reference)
+
+
+def _remark_lines(reference: Reference) -> Iterator[str]:
     refused = sum(reference.refused.values())
     if refused:
         yield f"left out  {refused:,} files"

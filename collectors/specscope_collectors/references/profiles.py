@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +14,32 @@ from specscope_collectors.references.projection import NAME, projection_of
 from specscope_collectors.references.row_classes import OTHER, classes_of, sketch_of
 from specscope_collectors.references.sums import ANSWER, Floats, SlotSums, Table
 
-if TYPE_CHECKING:
-    from specscope_collectors.references.telling import Read
-
-PHASE = "prefill"
+PREFILL = "prefill"
 """Dumps are prefill over whole conversations."""
 IDENTICAL = 1e-3
 """Relative difference below which two rows of one token id are the same."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """Rows and sums of places that become profiles."""
+
+    hidden_size: int
+    slots: int
+    """The first so many places are slots; the others are none."""
+    token_ids: Sequence[int]
+    table: Table
+    sums: Sequence[SlotSums]
+    phase: str = PREFILL
+
+
 def profiles_of(
-    read: Read, boundaries: Sequence[int | None], made_ms: int, answers: bool
+    read: Summed, boundaries: Sequence[int | None], made_ms: int, answers: bool
 ) -> Iterator[StateProfile]:
     """Yield a profile for each place and class that has rows: of answers, or of all rows."""
     table = read.table
     chosen = table.column("is_answer") if answers else np.ones(table.rows, np.bool_)
-    width, slots = read.sample.hidden_size, len(read.sample.slots)
+    width, slots = read.hidden_size, read.slots
     projection = projection_of(width) if read.token_ids else np.empty((width, 0), np.float32)
     for place, sums in enumerate(read.sums):
         ln_norms = table.column(f"ln_norm_{place}")
@@ -46,7 +57,7 @@ def profiles_of(
                 invariants |= compared(table, place, rows)
                 more = _summed(sums, read.token_ids, projection, answers)
             yield StateProfile(
-                time_ms=made_ms, span_ms=1, labels={}, phase=PHASE, row_class=row_class,
+                time_ms=made_ms, span_ms=1, labels={}, phase=read.phase, row_class=row_class,
                 slot=place if place < slots else None, boundary=boundaries[place], hidden_size=width,
                 rows=len(rows), requests=len(np.unique(table.column("request")[rows])),
                 ln_norms=sketch_of(ln_norms[rows]), invariants=invariants, **more,

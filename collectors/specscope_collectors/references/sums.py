@@ -18,6 +18,9 @@ REST, ANSWER = 0, 1
 COMPARED_ROWS = 8_192
 """Rows that are compared with each other, to find what cannot be."""
 
+LEAST_ENERGY = np.finfo(np.float32).tiny
+"""Of ‖h‖² in float32: below it digits are lost, and a row is as good as zero."""
+
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 
@@ -99,9 +102,11 @@ class States:
             self.squares: Floats = np.multiply(
                 values, values, out=into[: len(values)] if into is not None else None
             )
-            norms = np.sqrt(self.squares.sum(axis=1))
+            energy = self.squares.sum(axis=1)
+            energy[energy < LEAST_ENERGY] = 0
+            norms = np.sqrt(energy)
             self.ln_norms: Floats = np.log(norms)
-            """−∞ for rows of zeros, not finite where a value is not."""
+            """−∞ for rows of zeros (or below `LEAST_ENERGY`), not finite where a value is not."""
         self.is_good = np.isfinite(self.ln_norms)
         self.scale: Floats = np.divide(1, norms, out=np.zeros_like(norms), where=self.is_good)
         """1/‖h‖; 0 for rows without a norm, which then count nowhere."""

@@ -12,7 +12,7 @@ from specscope_collectors.references.document import LastState, Reference
 from specscope_collectors.references.final_norm import judge
 from specscope_collectors.references.opening import DumpFile
 from specscope_collectors.references.places import Places, places_of
-from specscope_collectors.references.profiles import profiles_of
+from specscope_collectors.references.profiles import Summed, profiles_of
 from specscope_collectors.references.reading import Dump, Refusals, is_known
 from specscope_collectors.references.shapes import LAST_BY_COUNT, Sample
 from specscope_collectors.references.sums import SlotSums, Table
@@ -57,7 +57,11 @@ def tell(order: Order, dump: Dump, read: Read) -> Reference:
     )
     last = _last_state(read, places, order) if has_last else None
     boundaries = [*places.slots, *([last.boundary] if last is not None else [])]
-    made = [profiles_of(read, boundaries, order.made_ms, answers) for answers in (False, True)]
+    summed = Summed(
+        hidden_size=sample.hidden_size, slots=len(sample.slots), token_ids=read.token_ids,
+        table=read.table, sums=read.sums,
+    )  # fmt: skip
+    made = [profiles_of(summed, boundaries, order.made_ms, answers) for answers in (False, True)]
     manifest = order.manifest
     return Reference(
         name=order.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from enum import StrEnum
@@ -17,11 +16,10 @@ from specscope_collectors.references.building import (
     DEFAULT_BUDGET_ROWS,
     DEFAULT_SEED,
     MAX_BUDGET_ROWS,
-    MAX_TOKEN_IDS,
     Building,
     Order,
 )
-from specscope_collectors.references.document import MAGIC, SUFFIX, DocumentError, packed, read_reference
+from specscope_collectors.references.document import MAGIC, SUFFIX, DocumentError, read_reference
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.final_norm import read_norm_weight
 from specscope_collectors.references.inspecting import inspect
@@ -29,10 +27,11 @@ from specscope_collectors.references.manifests import manifest_of, read_manifest
 from specscope_collectors.references.printing import SHOWN_TOKENS, reference_lines, seen_lines
 from specscope_collectors.references.walking import check_exists
 from specscope_server.cli.progress import StepBar
+from specscope_server.cli.reference_boundaries import calibrate, replay_torch, write
+from specscope_server.cli.reference_options import file_name, read_token_ids
 from specscope_server.kit.clock import system_clock
 
 USAGE_ERROR, FAILURE, STOPPED = 2, 1, 130
-MAX_TOKEN_FILE_BYTES = 1_000_000
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -104,13 +103,13 @@ def build(
     """
     check_exists(path)
     called = name or path.absolute().name.partition(".")[0] or "dump"
-    target = out or Path(f"{re.sub(r'[^A-Za-z0-9._-]+', '-', called)}{SUFFIX}")
+    target = out or Path(f"{file_name(called)}{SUFFIX}")
     order = Order(
         root=path, name=called, made_ms=system_clock(), budget_rows=budget, seed=seed,
         hidden_size=hidden_size, boundaries=_numbers(boundaries), manifest=manifest_of(path),
         draft=read_manifest(draft_config) if draft_config else None,
         norm_weight=read_norm_weight(norm_weight) if norm_weight else None,
-        token_ids=_token_ids(token_ids) if token_ids else (),
+        token_ids=read_token_ids(token_ids) if token_ids else (),
         checkpoint=target.with_name(f"{target.name}.partial"),
     )  # fmt: skip
     try:
@@ -120,15 +119,7 @@ def build(
     except KeyboardInterrupt:
         typer.echo("specscope reference: stopped; run the same again to go on", err=True)
         raise typer.Exit(STOPPED) from None
-    hidden = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        hidden.write_bytes(packed(reference))
-        hidden.replace(target)
-    finally:
-        hidden.unlink(missing_ok=True)
-    for line in reference_lines(reference):
-        typer.echo(line)
-    typer.echo(f"written   {target} ({target.stat().st_size:,} bytes)")
+    write(reference, target)
 
 
 @app.command("inspect")
@@ -156,6 +147,10 @@ def inspect_file(
         typer.echo(line)
 
 
+app.command("calibrate")(calibrate)
+app.command("replay-torch")(replay_torch)
+
+
 @app.command("token-ids")
 def print_token_ids(file: File) -> None:
     """Print the token ids of a reference, as SPECSCOPE_PROBE_TOKEN_IDS reads them."""
@@ -178,16 +173,6 @@ def _numbers(text: str | None) -> tuple[int, ...]:
             f"{text[:60]!r} is no list of boundaries; write 2,30,58", param_hint="--boundaries"
         )
     return tuple(map(int, text.split(",")))
-
-
-def _token_ids(path: Path) -> tuple[int, ...]:
-    with path.open("rb") as file:
-        content = file.read(MAX_TOKEN_FILE_BYTES + 1)
-    try:
-        ids = msgspec.json.decode(content, type=list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]])
-    except msgspec.MsgspecError as error:
-        raise DumpError(f"{path} is no JSON list of token ids: {error}") from None
-    return tuple(dict.fromkeys(ids))[:MAX_TOKEN_IDS]
 
 
 def main(argv: list[str]) -> int:
