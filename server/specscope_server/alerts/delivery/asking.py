@@ -23,7 +23,7 @@ from specscope_server.alerts.delivery.outbox import (
 )
 from specscope_server.kit.clock import Clock
 from specscope_server.kit.errors import InvalidInput, NotFound
-from specscope_server.models import Delivery
+from specscope_server.models import Audit, Delivery
 from specscope_server.store.engine import write_transaction
 
 
@@ -85,7 +85,7 @@ def trial_notification(channel: str, now_ms: int, external_url: str) -> Notifica
     )  # fmt: skip
 
 
-def replay(engine: Engine, delivery_id: int, now_ms: int) -> None:
+def replay(engine: Engine, delivery_id: int, now_ms: int, actor: str) -> None:
     """Have a delivery that ended sent again, with its old webhook-id. Raises `NotFound`, `InvalidInput`."""
     with write_transaction(engine) as connection:
         row = connection.execute(
@@ -100,6 +100,11 @@ def replay(engine: Engine, delivery_id: int, now_ms: int) -> None:
                 f"delivery {delivery_id} was not sent by itself ({row.reason}); replay that one"
             )
         _due_again(connection, delivery_id, now_ms)
+        connection.execute(
+            Audit.__table__.insert().values(  # type: ignore[attr-defined]
+                at_ms=now_ms, actor=actor, action="delivery.replay", target=str(delivery_id)
+            )
+        )
 
 
 def _due_again(connection: Connection, delivery_id: int, now_ms: int) -> None:

@@ -48,10 +48,16 @@ class Claimed:
 
 
 def due_channels(connection: Connection, now_ms: int) -> list[str]:
-    """Return the names of channels with something to attempt; may be some whose limits forbid it now."""
+    """Return the names of channels that have something to attempt and are on, with a breaker that lets it."""
     is_due = (Delivery.status == PENDING) & (Delivery.next_attempt_ms <= now_ms)
     is_left = (Delivery.status == CLAIMED) & (Delivery.claimed_until_ms < now_ms)
-    return list(connection.scalars(select(Delivery.channel).where(is_due | is_left).distinct()))
+    due = select(Delivery.channel).where(is_due | is_left).distinct()
+    query = select(Channel.name, Channel.breaker).where(Channel.enabled, Channel.name.in_(due))
+    return [
+        row.name
+        for row in connection.execute(query.order_by(Channel.name))
+        if msgspec.json.decode(row.breaker or "{}", type=Breaker).admits_at(now_ms) <= now_ms
+    ]
 
 
 def claim(engine: Engine, channel: str, worker: str, now_ms: int, options: DeliveryOptions) -> Claimed | None:

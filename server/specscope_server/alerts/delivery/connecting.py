@@ -59,7 +59,7 @@ class Connector:
             if reason is not None:
                 raise Refused(
                     f"{host} leads to {address}, which channels may not connect to: {reason}; "
-                    "see allow_private and alerts_allow_networks"
+                    "see allow_private and alerts_private_networks"
                 )
         return addresses
 
