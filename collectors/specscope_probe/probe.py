@@ -16,6 +16,7 @@ from specscope_probe.exporting import FOLDER, Metrics
 from specscope_probe.info import info_labels, simulated_accept_length
 from specscope_probe.options import Options
 from specscope_probe.parts import Part, State
+from specscope_probe.ranges import Ranges
 from specscope_probe.ranks import rank_of
 from specscope_probe.seams import CYCLE, DRAFT_EXTEND, RESULTS, find, owners
 from specscope_probe.states import state_profiling
@@ -47,11 +48,12 @@ class Probe:
         self.meter = Meter()
         self.rank = rank_of(scheduler)
         self.found, self.missing = find(scheduler)
-        self.seams = {name: Seam(name, self.meter) for name in self.found}
+        self.ranges = Ranges()
+        self.seams = {name: Seam(name, self.meter, ranges=self.ranges) for name in self.found}
         self.timing = Part("timing")
         self.accepts = Part("accepts")
         self.output = Part("output")
-        self.parts = [self.timing, self.accepts, self.output]
+        self.parts = [self.timing, self.accepts, self.output, self.ranges.part]
         worker = owners(scheduler)["worker"]
         clock = device_clock(str(getattr(owners(scheduler)["runner"], "device", "")))
         split, every = self.rank.is_speaker, options.time_every
@@ -158,7 +160,7 @@ class Probe:
         if self.states is not None:
             report_states(metrics, self.states.counts)
             report_push(metrics, self.states.counts)
-        for part in (self.accepts, self.output):
+        for part in (self.accepts, self.output, self.ranges.part):
             report.report_part(metrics, part)
         report.report_details(metrics, self.parts, self.timer)
         report.report_cost(metrics, "export", self._exporting_ns / 1e9)

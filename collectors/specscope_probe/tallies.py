@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 from specscope_probe.buckets import ALL, OVERFLOW, batch_bucket
 from specscope_probe.phases import PHASES, PREFILL, Timing
 
+log = logging.getLogger("specscope_probe")
+
 WARM_UP_CYCLES = 2
 """First cycles of each kind, batch bucket and D: they hold compilation and first use (seconds, once)."""
 
-MAX_SHAPES = 8
-"""(batch bucket, D) of one rank that get label sets of their own; later ones share one."""
+MAX_SHAPES = 12
+"""(batch bucket, D) of one rank that get label sets of their own: every bucket of one D, and some of another.
+Later ones share one, which is logged; they are counted under ``more``."""
+
+MANY_SHAPES = "specscope: over %d combinations of batch size and D; times of the others are added up as %r"
 
 MAX_REMEMBERED = 4096
 """Batch sizes whose label set is looked up instead of made."""
@@ -41,11 +47,15 @@ class Sums:
 
 
 class TimeTally:
-    """Cycle times by shape. At most `MAX_SHAPES` × kinds × clocks sets, however long it runs."""
+    """Cycle times by shape. At most `MAX_SHAPES` × kinds sets of the best clock, however long it runs.
 
-    def __init__(self, *, is_split: bool = True, max_shapes: int = MAX_SHAPES) -> None:
+    Where there is a device, the host only launches work: its times are not split.
+    """
+
+    def __init__(self, *, split_clock: str | None, max_shapes: int = MAX_SHAPES) -> None:
         self.sums: dict[Shape, Sums] = {}
-        self._is_split = is_split
+        self._split_clock = split_clock
+        """Clock whose times are split by batch size and D; None: none."""
         self._max_shapes = max_shapes
         self._shapes: dict[tuple[str, int, int, str], Shape] = {}
         self._labelled: set[tuple[str, str]] = set()
@@ -80,11 +90,13 @@ class TimeTally:
     def _new_shape(self, kind: str, requests: int, num_draft_tokens: int, clock: str) -> Shape:
         if kind == PREFILL:  # what a prefill takes depends on tokens, not on requests
             return Shape(kind, ALL, "0", clock)
-        if not self._is_split:
+        if clock != self._split_clock:
             return Shape(kind, ALL, ALL, clock)
         label = (batch_bucket(requests), str(num_draft_tokens))
         if label not in self._labelled:
             if len(self._labelled) >= self._max_shapes:
                 label = (OVERFLOW, OVERFLOW)
+                if label not in self._labelled:
+                    log.warning(MANY_SHAPES, self._max_shapes, OVERFLOW)
             self._labelled.add(label)
         return Shape(kind, label[0], label[1], clock)

@@ -78,7 +78,8 @@ class CycleTimer:
         is_split: bool = True,
     ) -> None:
         self.part = part
-        self.tally = TimeTally(is_split=is_split)
+        best = "host" if clock is None else "device"
+        self.tally = TimeTally(split_clock=best if is_split else None)
         self.every = every
         self.cycles = 0
         """Cycles seen, timed or not."""

@@ -14,6 +14,7 @@ from time import perf_counter_ns, thread_time_ns
 from typing import Any
 
 from specscope_probe.parts import Part
+from specscope_probe.ranges import Ranges
 
 Before = Callable[[int, tuple[Any, ...], dict[str, Any]], None]
 """Called with (host clock in ns, positional, keyword arguments) before the original."""
@@ -47,6 +48,8 @@ class Seam:
     before: list[tuple[Part, Before]] = field(default_factory=list)
     after: list[tuple[Part, After]] = field(default_factory=list)
     failed: list[tuple[Part, Failed]] = field(default_factory=list)
+    ranges: Ranges | None = None
+    """What names the seam in traces."""
 
     def listen(
         self,
@@ -76,6 +79,9 @@ class Seam:
 def wrap(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
     """Return a function that does what ``original`` does and tells the listeners of ``seam``."""
     meter, before, after = seam.meter, seam.before, seam.after
+    ranges = seam.ranges
+    open_range = None if ranges is None else ranges.opener(seam.name)
+    profiler = None if ranges is None or open_range is None else ranges.profiler
 
     @functools.wraps(original)
     def specscope_seam(*args: Any, **kwargs: Any) -> Any:
@@ -90,11 +96,18 @@ def wrap(original: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
         meter.ns += perf_counter_ns() - now
         if used is not None:
             meter.cpu_ns += thread_time_ns() - used
+        opened = None
+        if profiler is not None and profiler._is_profiler_enabled and open_range is not None:
+            opened = open_range(args, kwargs)
         try:
             result = original(*args, **kwargs)
         except BaseException:
+            if opened is not None and ranges is not None:
+                ranges.close(opened)
             seam.tell_failed()
             raise
+        if opened is not None and ranges is not None:
+            ranges.close(opened)
         used = thread_time_ns() if meter.is_checking else None
         now = perf_counter_ns()
         for part, hand in after:

@@ -65,7 +65,7 @@ def test_real_workers_are_measured(version: str, kind: str, watched: Any) -> Non
     worker = seen[kind]
     assert set(worker["seams"]) == SEAMS
     assert {part: state[0] for part, state in worker["parts"].items()} == {
-        "timing": "on", "accepts": "on", "output": "on",
+        "timing": "on", "accepts": "on", "output": "on", "ranges": "on",
     }  # fmt: skip
     sums = worker["sums"]["speculative"]
     assert sums["cycles"] == 3, "five cycles, of which the first two warm up"

@@ -100,12 +100,16 @@ _PHASES = {
 
 
 def _of_thread(ranges: Iterator[_Range]) -> list[Occurrence]:
-    """Keep outermost ranges; within a whole verification, its forward is the phase and the rest sampling."""
+    """Keep outermost ranges; within a whole verification, its forward is the phase and the rest sampling.
+
+    That forward may be named twice, by the engine and by the probe, one within the other.
+    """
     kept: list[Occurrence] = []
     outer: _Range | None = None
     for each in ranges:
         if outer is not None and each.start < outer.end:
-            if outer.mark is Mark.OWN_VERIFY and each.mark is Mark.STEP_VERIFY and kept:
+            is_forward = outer.mark is Mark.OWN_VERIFY and each.mark is Mark.STEP_VERIFY
+            if is_forward and kept and kept[-1].start == outer.start:
                 kept[-1] = _occurrence(each)
                 kept.append(Occurrence(Phase.SAMPLING, each.end, outer.end, each.thread, each.batch_size))
             continue
