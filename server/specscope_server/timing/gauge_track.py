@@ -18,8 +18,8 @@ from specscope_server.timing.schemas import Level
 from specscope_server.timing.tracks import Track
 
 WITH_PREFILL = (
-    "too few log windows hold no prefill: prefills between cycles are in T_c, and requests that joined or "
-    "left within a window put it off"
+    "too few log windows hold no prefill, so that prefills between cycles, and pauses shorter than a window, "
+    "are in T_c: it is the time from print to print over the cycles between them, where that number is known"
 )
 SUMMARIES = (
     "this range is read from summaries of a minute or more, where windows with prefills cannot be told: they "

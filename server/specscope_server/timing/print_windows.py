@@ -110,9 +110,10 @@ def windows_of(shown: Shown, seen: Seen, *, is_plain: bool) -> Windows | None:
     elif not shown.is_log:
         period = _pooled(period, rate, elapsed)
     cycles = _cycles(shown, period, elapsed, is_clean)
-    inside = cycles * period
-    seconds = np.where(is_clean, inside, elapsed) if tells_cycles else inside
-    if seconds.sum() < inside.sum():
+    inside, seconds = cycles * period, np.where(is_clean & tells_cycles, cycles * period, elapsed)
+    if not tells_cycles:
+        inside = seconds = seconds if shown.interval else inside
+    elif seconds.sum() < inside.sum():
         seconds = inside  # prefills so short that they do not show beside how late scrapes are
     tokens = rate * seconds
     return Windows(
