@@ -127,9 +127,10 @@ def _unwell(session: Session, query: SignalQuery, server: Target) -> list[Signal
     found = []
     for rank, refs in rows.groups(None).items():
         n = rows.added(refs, "n")
-        bad = {ref: _at_end(rows, rows.read[ref.id]) for ref in refs if ref.labels.get("state") in UNWELL}
-        value = np.sum(list(bad.values()), axis=0) if bad else np.zeros(len(n))
-        named = [_named(ref.labels) for ref, flags in bad.items() if flags[-1]]
+        unwell = [ref for ref in refs if ref.labels.get("state") in UNWELL]
+        bad = [_at_end(rows, rows.read[ref.id]) for ref in unwell]
+        value = np.sum(bad, axis=0) if bad else np.zeros(len(n))
+        named = [_named(ref.labels) for ref, flags in zip(unwell, bad, strict=True) if flags[-1]]
         found.append(
             SignalSeries(
                 {"server": server.name, "rank": rank}, np.where(n > 0, value, np.nan), _counted(n), n,

@@ -125,7 +125,7 @@ def _view(condition: Any, parts: Iterator[LeafView], size: int) -> View:
     if condition.kind not in JOINS:
         return next(parts)
     children = [_view(child, parts, size) for child in condition.conditions]
-    return CombinedView(condition.kind == "all", children, size)
+    return CombinedView(condition.kind == "all", frozenset(condition.by), children, size)
 
 
 def _errors(reads: Reads, leaves: Sequence[Any]) -> dict[str, str]:

@@ -133,20 +133,16 @@ class LeafView:
 
 @dataclass
 class CombinedView:
-    """Several conditions joined on the labels that all have."""
+    """Several conditions, joined by some labels."""
 
     is_all: bool
+    by: frozenset[str]
     children: Sequence[View]
     size: int
 
     @cached_property
     def _joined(self) -> tuple[list[LabelKey], Codes, list[list[list[int]]]]:
-        names = [{name for key in child.keys for name, _ in key} for child in self.children]
-        told = [one for one in names if one]
-        if not told or (self.is_all and len(told) < len(names)):
-            return [], np.zeros((0, self.size), dtype=np.uint8), []
-        shared = set.intersection(*told)
-        rows = [_rows(child, shared) for child in self.children]
+        rows = [_rows(child, self.by) for child in self.children]
         wanted = set.intersection(*map(set, rows)) if self.is_all else set.union(*map(set, rows))
         keys = sorted(wanted)
         parts = [[found.get(key, []) for found in rows] for key in keys]
@@ -194,12 +190,12 @@ class CombinedView:
         )  # fmt: skip
 
 
-def _rows(child: View, shared: set[str]) -> dict[LabelKey, list[int]]:
+def _rows(child: View, by: frozenset[str]) -> dict[LabelKey, list[int]]:
     found: dict[LabelKey, list[int]] = {}
     present = (child.codes != ABSENT).any(axis=1)
     for row, key in enumerate(child.keys):
         if present[row]:
-            found.setdefault(tuple(pair for pair in key if pair[0] in shared), []).append(row)
+            found.setdefault(tuple(pair for pair in key if pair[0] in by), []).append(row)
     return found
 
 

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 
 class Condition(ConditionBase):
-    """All of several conditions hold at once. Joined on the labels that all of them have."""
+    """All of several conditions hold at once. For each value of some labels."""
 
     meaning: ClassVar[str] = (
-        "All of several conditions hold at once. They are joined on the labels that all of them have "
-        "(at least `server`)."
+        "All of several conditions hold at once. They are joined by server, or by the labels that `by` names."
     )
 
     kind: Literal["all"] = "all"
     conditions: list[AnyCondition] = Field(min_length=2, max_length=8)
+    by: list[str] = Field(
+        default_factory=lambda: ["server"], min_length=1, max_length=10,
+        description="Labels by which series of the conditions belong together; each value has its own alert",
+    )  # fmt: skip

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
 
 class Condition(ConditionBase):
-    """At least one of several conditions holds. Joined on the labels that all of them have."""
+    """At least one of several conditions holds. For each value of some labels."""
 
     meaning: ClassVar[str] = (
-        "At least one of several conditions holds. They are joined on the labels that all of them have "
-        "(at least `server`)."
+        "At least one of several conditions holds. They are joined by server, or by the "
+        "labels that `by` names."
     )
 
     kind: Literal["any"] = "any"
     conditions: list[AnyCondition] = Field(min_length=2, max_length=8)
+    by: list[str] = Field(
+        default_factory=lambda: ["server"], min_length=1, max_length=10,
+        description="Labels by which series of the conditions belong together; each value has its own alert",
+    )  # fmt: skip
