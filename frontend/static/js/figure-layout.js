@@ -15,7 +15,7 @@ export function panelLayout(layout, { width, height, names = [] }) {
   delete yaxis.title;
   const xaxis = { ...rest.xaxis, nticks: Math.max(3, Math.min(8, Math.floor(width / 80))) };
   const annotations = fitMarkers(rest.annotations ?? [], xaxis.range ?? [], width - MARGIN.l - MARGIN.r);
-  const below = rest.showlegend === false ? 44 : Math.max(width < NARROW ? 92 : 66, 28 + titleHeight(xaxis) + 19 * legendRows(names, width));
+  const below = rest.showlegend === false ? 44 : Math.max(width < NARROW ? 92 : 66, 28 + dateHeight(xaxis) + titleHeight(xaxis) + 19 * legendRows(names, width));
   return { ...rest, annotations, xaxis, yaxis, height, margin: { ...MARGIN, ...(hasScale(rest) ? { r: 52 } : {}), b: below } };
 }
 
@@ -47,6 +47,11 @@ export function legendRows(names, width) {
 
 function titleHeight(axis) {
   return axis.title?.text ? 18 : 0;
+}
+
+/** Below the first tick of a time axis stands the day, in a line of its own. */
+function dateHeight(axis) {
+  return axis.type === "date" ? 15 : 0;
 }
 
 /** True for a heat map: beside it stands the scale of its colours. */

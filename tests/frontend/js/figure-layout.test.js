@@ -57,6 +57,8 @@ test("a legend takes as many rows as its longest entry allows, and the plot leav
   const layout = { xaxis: { title: { text: "x" } }, yaxis: {} };
   const shown = panelLayout(layout, { width: 600, height: 320, names });
   assert.equal(shown.margin.b, 28 + 18 + 4 * 19);
+  const dated = panelLayout({ xaxis: { type: "date" }, yaxis: {} }, { width: 600, height: 320, names });
+  assert.equal(dated.margin.b, 28 + 15 + 4 * 19, "the day stands below the first tick");
 });
 
 test("a heat map is measured by its colours and leaves room for their scale", () => {
