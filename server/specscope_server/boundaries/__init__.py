@@ -1,0 +1,1 @@
+"""Boundaries: every layer id in play, as the boundary it means, and where two of them disagree."""
