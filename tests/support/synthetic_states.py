@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,13 @@ class Target:
 
 def rotated(states: Floats, seed: int = 3) -> Floats:
     """Return states turned by a random rotation: all norms are as before."""
-    turn, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(states.shape[1],) * 2))
-    return states @ turn
+    return states @ _turn(states.shape[1], seed)
+
+
+@cache
+def _turn(size: int, seed: int) -> Floats:
+    turn, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(size, size)))
+    return turn
 
 
 def quantised(states: Floats, noise: float, seed: int = 4) -> Floats:
@@ -161,7 +166,7 @@ IDS = tuple(range(32))
 
 
 def reference_of(
-    target: Target, boundaries: Sequence[int], name: str = "training", rows: int = 6_000,
+    target: Target, boundaries: Sequence[int], name: str = "training", rows: int = 3_000,
     told: Sequence[int | None] | None = None, last: bool = True, shift: float = 0.0, **more: Any,
 ) -> Reference:  # fmt: skip
     """Return the reference of a training dump with these boundaries in its slots."""
@@ -180,7 +185,7 @@ def reference_of(
     )  # fmt: skip
 
 
-def all_boundaries(target: Target, name: str = "calibration", rows: int = 6_000, **more: Any) -> Reference:
+def all_boundaries(target: Target, name: str = "calibration", rows: int = 3_000, **more: Any) -> Reference:
     """Return the reference of all boundaries of a target."""
     text = target.text(rows, 96, 2)
     profiles = tuple(

@@ -101,8 +101,9 @@ class Bank:
         rows = np.zeros((len(windows), len(self.token_ids)))
         for index, window in enumerate(windows):
             mine, theirs = self._shared(window)
-            served[index, mine] = window.token_directions[theirs]
-            rows[index, mine] = window.token_rows[theirs]
+            if len(mine):
+                served[index, mine] = window.token_directions[theirs]
+                rows[index, mine] = window.token_rows[theirs]
         return served, rows
 
     def _shared(self, window: Sums) -> tuple[Integers, Integers]:

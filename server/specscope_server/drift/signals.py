@@ -94,13 +94,14 @@ def _reader(names: Labels, make: Make) -> Read:
 
 def _series(server: Target, names: Labels, place: Labels, found: Sequence[Point | None]) -> SignalSeries:
     points = [point or Point(np.nan, Why.NO_DATA) for point in found]
+    words = next((point.words for point in reversed(points) if point.words), "")
     return SignalSeries(
         labels={"server": server.name, **dict(zip(names, place, strict=True))},
         value=np.array([point.value for point in points]),
         why=np.array([point.why for point in points], dtype=np.uint8),
         n=np.array([point.rows for point in points]),
         requests=np.array([point.requests for point in points]),
-        note=points[-1].words, evidence={"words": points[-1].words},
+        note=words, evidence={"words": words},
     )  # fmt: skip
 
 
