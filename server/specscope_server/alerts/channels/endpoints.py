@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -22,6 +22,7 @@ from specscope_server.alerts.channels.schemas import (
 from specscope_server.alerts.channels.stored import Author, Wanted
 from specscope_server.alerts.delivery.asking import replay, try_channel
 from specscope_server.alerts.delivery.options import DeliveryOptions, delivery_options
+from specscope_server.kit.web.actor import actor_of
 from specscope_server.kit.web.formats import respond
 from specscope_server.kit.web.openapi import answers
 from specscope_server.kit.web.pagination import MAX_ID, Cursor, Limit
@@ -43,9 +44,7 @@ def _options(request: Request) -> DeliveryOptions:
 
 
 def _author(request: Request, state: State) -> Author:
-    """Return who asks: the name of the token where one is needed."""
-    actor = getattr(request.state, "actor", "") or "api"
-    return Author(cast(str, actor), state.clock())
+    return Author(actor_of(request), state.clock())
 
 
 @router.get(

@@ -63,8 +63,9 @@ def store_channels(connection: Connection, wanted: list[Wanted], author: Author,
     for name in gone:
         connection.execute(delete(Channel).where(Channel.name == name))
         _audit(connection, author, "channel.remove", name, None)
-    vault.of_file.clear()
-    vault.of_file.update(secrets)
+    vault.of_file.update(secrets)  # in place, and never empty meanwhile: deliveries read it
+    for name in gone:
+        vault.of_file.pop(name, None)
 
 
 def _read(entry: Any, place: int) -> Wanted:

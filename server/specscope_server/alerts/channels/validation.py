@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from specscope_server.alerts.channels.contract import ChannelConfig, ChannelKind
-from specscope_server.alerts.channels.secrets import secret_fields
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.kit.names import did_you_mean
 
@@ -42,6 +41,6 @@ def _explain(kind: ChannelKind, entry: Mapping[str, Any]) -> dict[str, str]:
     if entry["type"] == "extra_forbidden":
         hint = did_you_mean(field, kind.config.model_fields)
         reason = f"a {kind.name} has no such setting.{hint} It has: {', '.join(kind.config.model_fields)}"
-    elif field not in secret_fields(kind.config) and entry["type"] == "missing":
+    elif entry["type"] == "missing":
         reason = "is missing; a channel of this kind needs it"
     return {"location": place[:200], "reason": reason, "input": ""}

@@ -6,6 +6,7 @@ import smtplib
 import socket
 import ssl
 import time
+from contextlib import closing, suppress
 from typing import Any
 
 from specscope_server.alerts.channels.contract import Delivered, Mail, Permanent, Retry, Verdict
@@ -23,8 +24,10 @@ def send_mail(
     context = tls or ssl.create_default_context()
     progress = {"was_sent": False}
     try:
-        with _Session(mail, connector, context) as session:
+        with closing(_Session(mail, connector, context)) as session:
             refused = _converse(session, mail, context, progress)
+            with suppress(smtplib.SMTPException, OSError):  # it has the message, however it says good-bye
+                session.quit()
     except NotConnected as error:
         raise Lost(str(error), was_sent=False) from None
     except smtplib.SMTPResponseException as error:
@@ -48,10 +51,10 @@ def _converse(
     session: smtplib.SMTP, mail: Mail, context: ssl.SSLContext, progress: dict[str, bool]
 ) -> dict[str, tuple[int, bytes]]:
     """Say everything; return the recipients that were refused while others were taken."""
-    session.ehlo()
+    session.ehlo_or_helo_if_needed()
     if mail.security == "starttls":
         session.starttls(context=context)
-        session.ehlo()
+        session.ehlo_or_helo_if_needed()
     if mail.user is not None and mail.password is not None:
         session.login(mail.user, mail.password)
     progress["was_sent"] = True  # from here on the server may have taken it, whatever comes back

@@ -47,7 +47,8 @@ def test_every_status_means_one_thing(status: int) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("0", 0), (" 30 ", 30), ("999999999999", LONGEST_WAIT_SECONDS), ("-5", None), ("1.5", None), ("", None),
+        ("0", 0), (" 30 ", 30), ("999999999999", LONGEST_WAIT_SECONDS),
+        ("-5", None), ("1.5", None), ("", None),
         ("Sun, 01 Mar 2026 12:01:00 GMT", 60), ("Sun, 01 Mar 2026 11:00:00 GMT", 0), ("٣", None),
         ("Sunday, 01-Mar-26 12:01:00 GMT", 60), ("Fri, 99 Foo 2026", None),
     ],

@@ -17,7 +17,7 @@ from specscope_server.kit.errors import InvalidInput
 
 CHILD = Path(__file__).with_name("child.py")
 MAX_OUTPUT_BYTES = 65_536
-SECONDS = 2
+SECONDS = 1
 """Of processor time."""
 WALL_SECONDS = 10.0
 MEMORY_BYTES = 512 * 1024 * 1024
