@@ -30,7 +30,7 @@ from specscope_server.kit.web.params import Format, FormatChoice
 from specscope_server.kit.web.state import Db, State
 from specscope_server.store.engine import write_transaction
 
-router = APIRouter(tags=["alerts"])
+router = APIRouter()
 
 Name = Annotated[str, Path(max_length=60, description="Name of a channel")]
 Number = Annotated[int, Path(ge=0, le=MAX_ID, description="Id of a delivery, as listed")]
@@ -67,7 +67,7 @@ def list_channels(request: Request, db: Db, chosen: FormatChoice = Format.JSON) 
 
 
 @router.post(
-    "/alerts/channels", summary="Make a channel", response_model=ChannelItem, status_code=201,
+    "/alerts/channels", summary="Make a channel", response_model=ChannelItem,
     responses=answers(examples.CHANNEL, 403, 422),
 )  # fmt: skip
 def make_channel(request: Request, state: State, body: NewChannel) -> ChannelItem:
