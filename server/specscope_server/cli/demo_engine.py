@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from specscope_collectors.report import Reporter
 from specscope_server.demo.engine import create_app
 from specscope_server.demo.listener import PortUnavailableError, listen
 from specscope_server.demo.player import Player
+from specscope_server.demo.profile_reports import CaptureReports
 from specscope_server.demo.reports import Reports
 from specscope_server.demo.story import Story
 from specscope_server.demo.versions import VERSIONS
@@ -68,12 +70,16 @@ def run(
     player = Player(VERSIONS[engine_version.value], Story(speed), seed, name, system_clock(), os.getpid())
     if reporter:
         player.reports = Reports(reporter.report, engine_version.value, f"{seed}/{system_clock()}")
+    ended = threading.Event()
+    if report_to and engine_version is EngineVersionName.NEW:
+        CaptureReports(report_to, report_as, player.story, player.started_ms, system_clock, ended).start()
     bound_host, bound_port = listener.getsockname()[:2]
     print(f"demo engine {engine_version.value} (simulated) at http://{bound_host}:{bound_port}", flush=True)
     engine = create_app(player, system_clock, bound_host, bound_port)
     config = uvicorn.Config(engine, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn has stopped in order by then
         uvicorn.Server(config).run(sockets=[listener])
+    ended.set()
     if reporter:
         reporter.close(timeout_seconds=CLOSE_SECONDS)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from specscope_server.demo.exposition import Family, Labels, Row, Snapshot
 from specscope_server.demo.probe_times import Sums
 
+RANKS, STRAGGLER = 8, 5
+LATE, EVEN = 0.08, 0.001
+"""How much of verify the straggler comes late, and by how much the others differ."""
 COMMON = {"overlap": "off", "clock": "device"}
 INFO = {
     "version": "demo", "engine_version": "0.5.23", "worker": "EAGLEWorkerV2", "overlap": "off",
@@ -21,14 +24,16 @@ def _shapes(snapshot: Snapshot) -> Iterator[tuple[str, Labels, Sums]]:
 
 def _cycles(snapshot: Snapshot) -> list[Row]:
     return [
-        ({**snapshot.scheduler(kind=kind), **labels}, float(sums.cycles))
+        ({**snapshot.scheduler(rank, kind=kind), **labels}, float(sums.cycles))
+        for rank in range(RANKS)
         for kind, labels, sums in _shapes(snapshot)
     ]
 
 
 def _seconds(snapshot: Snapshot) -> list[Row]:
     return [
-        ({**snapshot.scheduler(kind=kind), **labels}, sum(sums.parts.values()) / 1000)
+        ({**snapshot.scheduler(rank, kind=kind), **labels}, sum(sums.parts.values()) / 1000)
+        for rank in range(RANKS)
         for kind, labels, sums in _shapes(snapshot)
         if kind != "gap"
     ]
@@ -36,10 +41,24 @@ def _seconds(snapshot: Snapshot) -> list[Row]:
 
 def _phases(snapshot: Snapshot) -> list[Row]:
     return [
-        ({**snapshot.scheduler(phase=phase), **labels}, spent_ms / 1000)
+        ({**snapshot.scheduler(rank, phase=phase), **labels}, spent_ms / 1000)
+        for rank in range(RANKS)
         for _, labels, sums in _shapes(snapshot)
-        for phase, spent_ms in sums.parts.items()
+        for phase, spent_ms in parts_of_rank(sums.parts, rank).items()
     ]
+
+
+def parts_of_rank(parts: Mapping[str, float], rank: int) -> Mapping[str, float]:
+    """Return what a rank spends: the straggler comes late to verify, so that the others wait and it does not.
+
+    All leave verify together, so a rank's cycle is as long as that of the first.
+    """
+    if not rank or "verify" not in parts:
+        return parts
+    late = LATE if rank == STRAGGLER else EVEN * (rank % 3 - 1)
+    spent_ms = late * parts["verify"]
+    prepare_ms = parts["verify_prepare"] + spent_ms
+    return {**parts, "verify": parts["verify"] - spent_ms, "verify_prepare": max(prepare_ms, 0.0)}
 
 
 def _warm_up(of: Callable[[Sums], float]) -> Callable[[Snapshot], list[Row]]:

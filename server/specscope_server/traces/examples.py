@@ -14,6 +14,7 @@ ITEM: dict[str, Any] = {
     "basis": "launches",
     "ranks": 1,
     "cycles": 30,
+    "is_demo": False,
 }
 LIST: dict[str, Any] = {"traces": [ITEM], "next_cursor": None}
 _KERNEL = {

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from specscope_server.kit.figures import Figure, Words, describe, floats, label, time_layout
+from specscope_server.kit.figures import (
+    Figure,
+    Words,
+    add_watermark,
+    describe,
+    floats,
+    label,
+    time_layout,
+)
 from specscope_server.kit.figures_theme import Theme
 from specscope_server.traces.comparison import ORDER, WHOLE
 from specscope_server.traces.schemas import ChangeItem, PhaseTime, RankTime, TraceComparison, TraceDetail
@@ -71,9 +79,15 @@ def phases_figure(data: TraceDetail | None, theme: Theme) -> Figure:
     layout.update(barmode="stack", bargap=0.12)
     traces = [trace for name in CLASS_NAMES if (trace := _layer(name, bars, theme))]
     figure: Figure = {"data": traces, "layout": layout}
-    describe(figure, PHASES, False)
+    _describe(figure, PHASES, theme, is_demo=data is not None and data.is_demo)
     figure["layout"]["meta"]["x"] = "phase"
     return figure
+
+
+def _describe(figure: Figure, words: Words, theme: Theme, *, is_demo: bool) -> None:
+    if is_demo:
+        add_watermark(figure["layout"], theme)
+    describe(figure, words, is_demo)
 
 
 def _layout(theme: Theme) -> dict[str, Any]:
@@ -151,7 +165,7 @@ def changes_figure(data: TraceComparison | None, theme: Theme) -> Figure:
     traces = [trace for name in CLASS_NAMES if (trace := _change_layer(name, shown, theme))]
     whole = [item for item in items if item.kernel_class == WHOLE]
     figure: Figure = {"data": [*traces, *([_whole(whole, theme)] if whole else [])], "layout": layout}
-    describe(figure, CHANGES, False)
+    _describe(figure, CHANGES, theme, is_demo=data is not None and data.b.is_demo)
     figure["layout"]["meta"]["x"] = "phase"
     return figure
 

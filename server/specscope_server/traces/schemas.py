@@ -20,6 +20,7 @@ class TraceItem(BaseModel):
     )
     ranks: int
     cycles: int
+    is_demo: bool = Field(description="Of a demo engine: simulated, not measured")
 
 
 class TraceList(BaseModel):
@@ -173,9 +174,7 @@ class CaptureState(BaseModel):
 
     server: str
     steps: int
-    state: str = Field(
-        description="`running`, `waiting` (for its files), `done` or `failed`"
-    )
+    state: str = Field(description="`running`, `waiting` (for its files), `done` or `failed`")
     words: str
     trace_ids: list[int]
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, defer
 from specscope_collectors.observations import TraceSummary
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
-from specscope_server.models import Server, Trace
+from specscope_server.models import Launch, Server, Trace
 from specscope_server.store.lookup import server_by_name
 from specscope_server.store.trace_writer import read_trace
 from specscope_server.traces import comparison
@@ -29,13 +29,15 @@ def list_traces(session: Session, server: str, limit: int, cursor: str | None) -
     rows = session.scalars(query.order_by(Trace.time_ms.desc(), Trace.id.desc()).limit(limit + 1)).all()
     shown = rows[:limit]
     following = encode_cursor([shown[-1].time_ms, shown[-1].id]) if len(rows) > limit else None
-    return TraceList(traces=[item_of(row, owner.name) for row in shown], next_cursor=following)
+    is_demo = _is_demo(session, owner.id)
+    items = [item_of(row, owner.name, is_demo=is_demo) for row in shown]
+    return TraceList(traces=items, next_cursor=following)
 
 
 def get_trace(session: Session, trace_id: int, folder: Path | None) -> TraceDetail:
     """Return one capture. Raises `NotFound`."""
     row, server, record = _load(session, trace_id)
-    return detail_of(row, server, record, folder)
+    return detail_of(row, server, record, folder, is_demo=_is_demo(session, row.server_id))
 
 
 def newest_id(session: Session, server: str) -> int | None:
@@ -65,17 +67,21 @@ def compare(session: Session, a: int, b: int) -> TraceComparison:
     before, after = _load(session, a), _load(session, b)
     changes = comparison.changes_of(before[2], after[2])
     return TraceComparison(
-        a=_item(*before),
-        b=_item(*after),
+        a=_item(session, before[0], before[1]),
+        b=_item(session, after[0], after[1]),
         verdict=comparison.verdict_of(changes),
         notes=list(comparison.notes_of(before[2], after[2])),
         changes=changes,
     )
 
 
-def _item(row: Trace, server: str, record: TraceSummary) -> TraceItem:
-    del record
-    return item_of(row, server)
+def _item(session: Session, row: Trace, server: str) -> TraceItem:
+    return item_of(row, server, is_demo=_is_demo(session, row.server_id))
+
+
+def _is_demo(session: Session, server_id: int) -> bool:
+    found = select(Launch.id).where(Launch.server_id == server_id, Launch.is_demo).limit(1)
+    return session.scalar(found) is not None
 
 
 def _load(session: Session, trace_id: int) -> tuple[Trace, str, TraceSummary]:

@@ -27,15 +27,18 @@ COMMUNICATION = ("all_reduce", "collective")
 _SHORT = {"dp_rank": "DP", "pp_rank": "PP", "tp_rank": "TP", "moe_ep_rank": "EP", "rank": "rank "}
 
 
-def item_of(row: Trace, server: str) -> TraceItem:
+def item_of(row: Trace, server: str, *, is_demo: bool) -> TraceItem:
     """Return one line of a list."""
     return TraceItem(
         id=row.id, server=server, launch_id=row.launch_id, name=row.name, note=row.note,
         time=to_iso(row.time_ms), basis=row.basis, ranks=row.ranks, cycles=row.cycles,
+        is_demo=is_demo,
     )  # fmt: skip
 
 
-def detail_of(row: Trace, server: str, record: TraceSummary, folder: Path | None) -> TraceDetail:
+def detail_of(
+    row: Trace, server: str, record: TraceSummary, folder: Path | None, *, is_demo: bool
+) -> TraceDetail:
     """Return a whole capture; ``folder`` is where originals are kept."""
     files = [
         FileItem(
@@ -46,7 +49,7 @@ def detail_of(row: Trace, server: str, record: TraceSummary, folder: Path | None
         for index, file in enumerate(record.files)
     ]  # fmt: skip
     return TraceDetail(
-        **item_of(row, server).model_dump(),
+        **item_of(row, server, is_demo=is_demo).model_dump(),
         notes=list(record.notes),
         files=files,
         rank_times=[_rank(rank) for rank in record.ranks],
