@@ -75,6 +75,7 @@ class Transition:
     at_ms: int
     reason: str
     alert_id: str | None
+    """Of the fire that begins, goes on or ends; None = there is none."""
 
 
 class Seen(StrEnum):
@@ -102,7 +103,10 @@ def advance(
         return after, None
     after = replace(after, since_ms=now_ms)
     why = MISSING if seen is Seen.VANISHED else reason
-    return after, Transition(before.state, after.state, now_ms, why, after.alert_id)
+    is_of_fire = not ON.isdisjoint((before.state, after.state))
+    return after, Transition(
+        before.state, after.state, now_ms, why, after.alert_id if is_of_fire else None
+    )  # fmt: skip
 
 
 def retire(before: AlertState, now_ms: int, reason: str) -> tuple[AlertState, Transition | None]:
