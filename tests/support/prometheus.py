@@ -68,6 +68,8 @@ class Prometheus:
     options: tuple[str, ...] = ()
     scrape: str = ""
     """Address that it scrapes every second; empty for none."""
+    settings: str = ""
+    """Its whole configuration; empty for one of these jobs."""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
@@ -83,7 +85,7 @@ class Prometheus:
             f"scrape_configs:\n- job_name: sglang\n  scrape_interval: 1s\n  static_configs:\n"
             f"  - targets: ['{self.scrape}']\n"
         )
-        config.write_text(jobs if self.scrape else "{}\n")
+        config.write_text(self.settings or (jobs if self.scrape else "{}\n"))
         command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={self.data}"]
         command += [f"--web.listen-address=127.0.0.1:{self.port}", "--storage.tsdb.retention.time=20y"]
         with (self.folder / "prometheus.log").open("ab") as log:

@@ -19,6 +19,7 @@ from specscope_server.alerts.rules.schemas import (
     Validation,
     VersionList,
 )
+from specscope_server.kit.web.actor import actor_of
 from specscope_server.kit.web.openapi import answers
 from specscope_server.kit.web.state import Db, State
 
@@ -27,11 +28,6 @@ router = APIRouter(tags=["alerts"])
 RuleName = Annotated[str, Path(max_length=80, description="Name of a rule")]
 KnownVersion = Annotated[int, Query(alias="version", ge=0, description="The version that you read")]
 Search = Annotated[str | None, Query(max_length=100, description="Part of a name")]
-
-
-def actor_of(request: Request) -> str:
-    """Return who asks, for the audit log: the token's name, where one is used."""
-    return str(request.scope.get("specscope.actor") or "local")
 
 
 @router.get(

@@ -53,9 +53,12 @@ def evaluate(session: Session, state: AppState, rules: Sequence[StoredRule], now
 def _notable(view: RuleView) -> Iterator[Reading]:
     """Yield breaches, errors, and, where the rule wants to hear of it, what is not known."""
     yield from (_error(view, {"server": server}, text) for server, text in view.errors.items())
+    wants_unknown = view.stored.rule.no_data is NoData.ALERT
+    if isinstance(view.view, LeafView) and not wants_unknown and not view.view.is_breaching:
+        return  # of many rules nearly all are fine
     codes = view.view.codes[:, -1]
     wanted = codes == BREACH
-    if view.stored.rule.no_data is NoData.ALERT:
+    if wants_unknown:
         wanted |= (codes >= UNKNOWN) & (codes != ABSENT)
     for row in np.flatnonzero(wanted).tolist():
         yield view.reading(row)

@@ -99,7 +99,7 @@ def create(engine: Engine, body: Any, actor: str, now_ms: int) -> None:
     rule = checked(body)
     taken = f"there is a rule {rule.name!r} already; choose another name, or change that one"
     try:
-        with Session(engine) as session, session.begin():
+        with storing.writing(engine) as session:
             if session.scalar(select(AlertRule.id).where(AlertRule.name == rule.name)) is not None:
                 raise Conflict(taken)
             storing.add(session, rule, Origin.API, actor, now_ms)
@@ -112,7 +112,7 @@ def change(engine: Engine, name: str, version: int, body: Any, actor: str, now_m
     rule = checked(body)
     if rule.name != name:
         raise InvalidInput(f"the rule's name is {rule.name!r}, not {name!r}; names do not change")
-    with Session(engine) as session, session.begin():
+    with storing.writing(engine) as session:
         row = _writable(session, name)
         _claim(session, row, version)
         storing.put(session, row, rule, actor, now_ms)
@@ -120,7 +120,7 @@ def change(engine: Engine, name: str, version: int, body: Any, actor: str, now_m
 
 def reset(engine: Engine, name: str, version: int, actor: str, now_ms: int) -> None:
     """Give a pack rule its shipped body again; raises `NotFound`, `InvalidInput` and `Conflict`."""
-    with Session(engine) as session, session.begin():
+    with storing.writing(engine) as session:
         row = find(session, name)
         if row.origin != Origin.PACK or name not in pack():
             raise InvalidInput(f"{name!r} is not of the pack; nothing is there to go back to")
@@ -131,7 +131,7 @@ def reset(engine: Engine, name: str, version: int, actor: str, now_ms: int) -> N
 
 def delete(engine: Engine, name: str, version: int, actor: str, now_ms: int) -> None:
     """Remove a rule; raises `NotFound`, `InvalidInput` and `Conflict`."""
-    with Session(engine) as session, session.begin():
+    with storing.writing(engine) as session:
         row = _writable(session, name)
         if row.origin == Origin.PACK:
             raise InvalidInput(
@@ -144,7 +144,7 @@ def delete(engine: Engine, name: str, version: int, actor: str, now_ms: int) -> 
 
 def switch(engine: Engine, name: str, actor: str, now_ms: int, *, enabled: bool) -> None:
     """Turn a rule on or off; raises `NotFound` and `InvalidInput`."""
-    with Session(engine) as session, session.begin():
+    with storing.writing(engine) as session:
         storing.switch(session, _writable(session, name), enabled=enabled, actor=actor, now_ms=now_ms)
 
 

@@ -7,18 +7,20 @@ always follows the file. Versions only grow: a rule that is removed and comes ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import orjson
 import structlog
 from sqlalchemy import Engine, delete, func, select, update
 from sqlalchemy.orm import Session
 
+from specscope_server.alerts.auditing import note
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.problems import RuleError, read_rule
 from specscope_server.alerts.rules.schema import Origin, Rule, StoredRule
-from specscope_server.models import AlertRule, AlertRuleVersion, Audit
-from specscope_server.store.chunks import chunks
+from specscope_server.models import AlertRule, AlertRuleVersion
+from specscope_server.store.engine import write_transaction
 
 PACK_ACTOR, FILE_ACTOR = "pack", "file"
 MAX_PARSED = 50_000
@@ -26,6 +28,14 @@ MAX_PARSED = 50_000
 _parsed: dict[tuple[str, str], Rule] = {}
 """(name, body) → rule: bodies change rarely and are read at every evaluation."""
 _log = structlog.get_logger()
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Session]:
+    """One transaction that writes: committed at the end of the block, rolled back on an error."""
+    with write_transaction(engine) as connection, Session(connection) as session:
+        yield session
+        session.flush()
 
 
 def rules_in_force(session: Session) -> list[StoredRule]:
@@ -62,7 +72,7 @@ def sync(engine: Engine, file_rules: Sequence[Rule] | None, now_ms: int) -> None
     """Bring pack and file into the store; ``file_rules`` None = no file is used, its rules go."""
     wanted = {rule.name: (rule, Origin.PACK) for rule in pack().values()}
     wanted |= {rule.name: (rule, Origin.FILE) for rule in file_rules or ()}
-    with Session(engine) as session, session.begin():
+    with writing(engine) as session:
         rows = {row.name: row for row in session.scalars(select(AlertRule))}
         changed = overridden(session, rows)
         for name, (rule, origin) in wanted.items():
@@ -171,14 +181,6 @@ def versions(session: Session, name: str) -> list[AlertRuleVersion]:
     return list(session.scalars(query.order_by(AlertRuleVersion.version.desc())))
 
 
-def rows_named(session: Session, names: Iterable[str]) -> Mapping[str, AlertRule]:
-    """Return name → row."""
-    found: dict[str, AlertRule] = {}
-    for part in chunks(sorted(set(names))):
-        found |= {row.name: row for row in session.scalars(select(AlertRule).where(AlertRule.name.in_(part)))}
-    return found
-
-
 def _note(session: Session, row: AlertRule, actor: str, action: str, before: str | None) -> None:
     session.add(
         AlertRuleVersion(
@@ -191,4 +193,5 @@ def _note(session: Session, row: AlertRule, actor: str, action: str, before: str
 def _audit(
     session: Session, now_ms: int, actor: str, action: str, target: str, before: str | None, after: str | None
 ) -> None:
-    session.add(Audit(at_ms=now_ms, actor=actor, action=action, target=target, before=before, after=after))
+    texts = (None if text is None else orjson.loads(text) for text in (before, after))
+    note(session.connection(), now_ms, actor, action, target, *texts)

@@ -77,6 +77,12 @@ class Group:
         """Return label key → row."""
         return {key: place for place, key in enumerate(self.judged.grid.keys)}
 
+    @cached_property
+    def breaching(self) -> list[bool]:
+        """Return for each condition whether any series breaches at the newest point."""
+        found: list[bool] = (self.codes[:, :, -1] == BREACH).any(axis=1).tolist()
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class LeafView:
@@ -95,6 +101,11 @@ class LeafView:
     def codes(self) -> Codes:
         """Return the verdicts."""
         return np.asarray(self.group.codes[self.row])
+
+    @property
+    def is_breaching(self) -> bool:
+        """Tell whether any series breaches at the newest point."""
+        return self.group.breaching[self.row]
 
     def facts(self, place: tuple[int, int]) -> Facts:
         """Return values, and the comparison in words."""

@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from tests.server.client import Web
 from tests.server.seed import NOW, SCRAPE_MS, Feed
 
-from specscope_server.alerts.rules.endpoints import router
 from specscope_server.alerts.rules.files import read_rules
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.storing import rules_in_force, sync
@@ -35,7 +34,6 @@ rules:
 @pytest.fixture
 def web(store_engine: Engine) -> Web:
     app = create_app(Settings(), engine=store_engine, clock=lambda: NOW)
-    app.include_router(router, prefix="/api/v1")
     sync(store_engine, read_rules(FILE, "alerts.yaml").rules, NOW)
     return Web(app)
 
