@@ -52,6 +52,19 @@ SOURCES: dict[str, Any] = {
             },
             "sources": [SOURCE],
             "probes": [PROBE],
+            "states": {
+                "rows": 41_204,
+                "compared_ranks": 8,
+                "waiting": None,
+                "findings": [
+                    {
+                        "kind": "embedding",
+                        "words": "one slot was the embedding, no layer's output, in 3 windows",
+                        "ranks": ["pp 0, tp 0"],
+                        "count": 3,
+                    }
+                ],
+            },
         }
     ]
 }

@@ -57,6 +57,26 @@ class ProbeItem(BaseModel):
     measured_seconds: float = Field(description="Wall time of the cycles that this is a share of")
 
 
+class StateFinding(BaseModel):
+    """Something that cannot be in healthy hidden states."""
+
+    kind: str = Field(description="As in `states.invariants`, or `ranks_disagree`")
+    words: str
+    ranks: list[str] = Field(description="Which ranks say so; of ranks that disagree the odd ones")
+    count: int = Field(
+        description="How often in the last hour; of ranks that disagree, how many were compared"
+    )
+
+
+class StatesItem(BaseModel):
+    """What the probes found of hidden states."""
+
+    rows: int = Field(description="Rows profiled in the last hour")
+    compared_ranks: int = Field(description="Ranks whose states of the same rows were compared")
+    waiting: int | None = Field(description="Windows that wait to be pushed; null = the probe pushes nothing")
+    findings: list[StateFinding] = Field(description="Empty: nothing that cannot be")
+
+
 class ServerSources(BaseModel):
     """All sources of one server."""
 
@@ -68,6 +88,7 @@ class ServerSources(BaseModel):
     ranks: RanksItem
     sources: list[SourceItem]
     probes: list[ProbeItem] = Field(description="Empty without a probe in the engine")
+    states: StatesItem | None = Field(description="null = no probe profiles hidden states")
 
 
 class SourceList(BaseModel):

@@ -12,6 +12,7 @@ from specscope_server.models import Launch, Server, SourceStatus
 from specscope_server.models.server import COLLECTOR_URL, is_collector
 from specscope_server.sources.probes import read_probes
 from specscope_server.sources.schemas import RanksItem, ServerSources, SourceItem, SourceList
+from specscope_server.sources.states import read_states
 from specscope_server.store.coverage_reader import read_coverage
 from specscope_server.store.lookup import newest_launch, server_by_name
 
@@ -43,6 +44,7 @@ def _server(session: Session, server: Server, now_ms: int, stale_after_ms: int) 
         ranks=_ranks(session, launch, stale_after_ms),
         sources=[_item(status, server.name, now_ms) for status in statuses],
         probes=read_probes(session, launch, stale_after_ms),
+        states=read_states(session, launch),
     )
 
 

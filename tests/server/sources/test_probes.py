@@ -93,3 +93,79 @@ def test_hostile_labels_are_text(web: Web, feed: Feed) -> None:
     (probe,) = probes(web)
     assert probe["is_well"] is False
     assert "<script>alert" not in web.get("/sources").text
+
+
+def held(tp: int, *ln_norms: float, sample: int = 16) -> list[Observation]:
+    """Return what a rank says of the sample that all compare; one value for each slot."""
+    norms = [flag("states.check_ln_norm", tp, value, slot=str(slot)) for slot, value in enumerate(ln_norms)]
+    return [*norms, flag("states.check_sample", tp, sample)]
+
+
+def found_in(web: Web) -> dict[str, Any]:
+    """Return what is said of hidden states."""
+    found: dict[str, Any] = web.api("/sources", server=SERVER)["servers"][0]["states"]
+    return found
+
+
+def test_healthy_states_are_said_to_be(web: Web, feed: Feed) -> None:
+    feed.launch()
+    feed.send(
+        *speaker(),
+        cost("states.rows", 700, phase="prefill"), cost("states.rows", 20, phase="verify_accepted"),
+        cost("states.invariants", 0, kind="embedding"), cost("states.invariants", 70, kind="equal_id_pairs"),
+        *held(0, 3.5, 4.0), *held(1, 3.501, 4.0),
+    )  # fmt: skip
+    feed.health(NOW - 1_000)
+    assert found_in(web) == {"rows": 720, "compared_ranks": 2, "waiting": None, "findings": []}
+    page = web.get("/sources").text
+    assert "nothing that cannot be" in page
+    assert "720" in page
+
+
+def test_ranks_that_disagree_are_named(web: Web, feed: Feed) -> None:
+    feed.launch()
+    feed.send(*speaker(), *held(0, 3.5, 4.0), *held(1, 3.5, 4.0), *held(2, 3.5, 4.4), *held(3, 3.5, 4.0))
+    feed.health(NOW - 1_000)
+    [finding] = found_in(web)["findings"]
+    assert (finding["kind"], finding["ranks"], finding["count"]) == ("ranks_disagree", ["pp 0, tp 2"], 4)
+    assert finding["words"].startswith("slot 1: ranks hold different states of the same rows")
+    assert "0.400 nats" in finding["words"]
+    assert "partial sums" in web.get("/sources").text
+
+
+def test_where_there_is_no_middle_all_ranks_are_named(web: Web, feed: Feed) -> None:
+    feed.launch()
+    feed.send(*speaker(), *held(0, 3.5), *held(1, 3.9))
+    assert found_in(web)["findings"][0]["ranks"] == ["pp 0, tp 0", "pp 0, tp 1"]
+
+
+def test_samples_that_differ_are_not_compared(web: Web, feed: Feed) -> None:
+    feed.launch()
+    feed.send(*speaker(), *held(0, 3.5), *held(1, 3.9, sample=32))
+    assert found_in(web)["findings"] == []
+
+
+def test_what_cannot_be_is_counted_by_kind(web: Web, feed: Feed) -> None:
+    feed.launch()
+    kinds = {"embedding": 2, "capture_differs": 1, "nonfinite_rows": 1_234, "zero_rows": 0}
+    feed.send(
+        *speaker(), *(cost("states.invariants", count, kind=kind) for kind, count in kinds.items()),
+        flag("states.push_waiting", 0, 3),
+    )  # fmt: skip
+    feed.health(NOW - 1_000)
+    found = found_in(web)
+    assert {each["kind"]: each["count"] for each in found["findings"]} == {
+        "nonfinite_rows": 1_234, "embedding": 2, "capture_differs": 1
+    }  # fmt: skip
+    assert found["waiting"] == 3
+    page = web.get("/sources").text
+    for words in ("1,234 sampled rows hold NaN", "captured different layers", "3</span> windows wait"):
+        assert words in page
+    assert "(pp 0, tp 0)" in page.replace('<bdi title="">', "").replace("</bdi>", "")
+
+
+def test_without_profiles_nothing_is_said_of_states(web: Web, feed: Feed) -> None:
+    feed.launch()
+    feed.send(*speaker())
+    assert found_in(web) is None
+    assert "Hidden states" not in web.get("/sources").text
