@@ -45,6 +45,34 @@ export async function send(method, url, body) {
   return response.status === 204 ? null : response.json().catch(() => null);
 }
 
+/** Send a file as it is and return the JSON of the answer; throw FetchError otherwise. */
+export async function upload(url, file) {
+  let response;
+  try {
+    response = await fetch(url, {
+      method: "POST", body: file, headers: { "content-type": "application/octet-stream" },
+      redirect: "manual", signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
+    });
+  } catch {
+    throw new FetchError("no connection, or no answer within 60 s", 0);
+  }
+  if (!response.ok) throw new FetchError(await reason(response), response.status);
+  return response.json();
+}
+
+/** Send JSON and return the answer's HTML as a document; throw FetchError otherwise. An abort passes through. */
+export async function fragment(url, body, signal) {
+  let response;
+  try {
+    response = await fetch(url, { method: "POST", redirect: "manual", signal, body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new FetchError("no connection", 0);
+  }
+  if (!response.ok) throw new FetchError(await reason(response), response.status);
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}
+
 async function reason(response) {
   try {
     const problem = await response.json();

@@ -1,6 +1,7 @@
 // Wires one page: theme, pickers, live region, charts, refresh.
 
 import "./chart-panel.js";
+import { startAlertForms } from "./alert-forms.js";
 import { startApiForms } from "./api-form.js";
 import { Connection } from "./connection.js";
 import { refreshParts } from "./live-region.js";
@@ -9,8 +10,10 @@ import { startLoadMore } from "./load-more.js";
 import { startPopovers } from "./popovers.js";
 import { startRangePicker } from "./range-picker.js";
 import { Refresher } from "./refresher.js";
+import { startRuleEditor } from "./rule-editor.js";
 import { onStateChange, setState, state } from "./state.js";
 import { startTheme } from "./theme.js";
+import { startUploadForms } from "./upload-form.js";
 import { changeState } from "./url-state.js";
 
 const root = document.querySelector("[data-fragment]");
@@ -42,6 +45,9 @@ startRangePicker();
 startPopovers();
 startLoadMore();
 startApiForms(() => refresher.run());
+startAlertForms();
+startRuleEditor();
+startUploadForms(() => refresher.run());
 serverPicker?.addEventListener("change", () => location.assign(changeState(location.search, { server: serverPicker.value, launch: "" }) || location.pathname));
 refreshPicker?.addEventListener("change", () => setState({ refresh: refreshPicker.value }));
 onStateChange((keys) => {

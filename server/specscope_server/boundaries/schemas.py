@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
+from specscope_collectors.layer_ids import System as System
 from specscope_server.acceptance.schemas import LaunchMarker, Verdict
 
 

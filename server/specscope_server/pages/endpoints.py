@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request, Response
 
 from specscope_server.acceptance import figures, heatmap_figures, position_figures
 from specscope_server.kit.web.state import AppState, Db, State
-from specscope_server.pages import assets, data, patterns, requests
+from specscope_server.pages import alert_routes, assets, data, patterns, requests
 from specscope_server.pages.canary import CANARY_RANGE, canary_of
+from specscope_server.pages.drift import OWN_KEYS, drift_of
 from specscope_server.pages.events import events_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
@@ -24,10 +25,12 @@ from specscope_server.traces.capturing import captures_of
 router = APIRouter(include_in_schema=False)
 router.include_router(assets.router)
 router.include_router(requests.router)
+router.include_router(alert_routes.router)
 
 OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
 TIME = Page("/time", "Time", fragment="/fragments/time", own_keys=("by",))
+DRIFT = Page("/drift", "Drift", fragment="/fragments/drift", own_keys=OWN_KEYS)
 CANARY = Page("/canary", "Canary", fragment="/fragments/canary")
 SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
 GLOSSARY = Page("/glossary", "Glossary", has_range=False)
@@ -73,6 +76,11 @@ def _time(request: Request, db: Db, state: AppState) -> Content:
     return {"page": page, **content, "charts": [*content["charts"], *content["trace_charts"]]}
 
 
+def _drift(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, DRIFT, all_servers=False)
+    return {"page": page, **drift_of(db, state, page)}
+
+
 def _canary(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, CANARY, all_servers=False)
     page = replace(page, default_range=CANARY_RANGE)
@@ -113,6 +121,7 @@ def _add(page: Page, build: Build, *parts: str) -> None:
 _add(OVERVIEW, _overview, "overview_part", "events_part")
 _add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
 _add(TIME, _time, "time_part", "time_tables", "traces_part", "trace_capture_part")
+_add(DRIFT, _drift, "drift_part", "drift_tables", "drift_tools")
 _add(CANARY, _canary, "canary_part", "canary_tables")
 _add(SOURCES, _sources, "sources_part")
 

@@ -31,8 +31,10 @@ NAVIGATION = (
     NavigationItem("/", "Overview"),
     NavigationItem("/acceptance", "Acceptance"),
     NavigationItem("/time", "Time"),
+    NavigationItem("/drift", "Drift"),
     NavigationItem("/requests", "Requests"),
     NavigationItem("/canary", "Canary"),
+    NavigationItem("/alerts", "Alerts"),
     NavigationItem("/sources", "Sources"),
     NavigationItem("/glossary", "Glossary"),
 )
