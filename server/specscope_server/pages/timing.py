@@ -17,8 +17,7 @@ from specscope_server.pages.page import Page
 from specscope_server.pages.wording import MISSING, count_text, number_text
 from specscope_server.servers import service as servers
 from specscope_server.timing import cell_figures, figures
-from specscope_server.timing.compare import compare
-from specscope_server.timing.ranks import ranks
+from specscope_server.timing.panels import comparison_once, ranks_once, summary_once
 from specscope_server.timing.schemas import (
     ComparedPhase,
     EvidenceLevel,
@@ -27,7 +26,7 @@ from specscope_server.timing.schemas import (
     TimingRanks,
     TimingSummary,
 )
-from specscope_server.timing.service import Question, summary
+from specscope_server.timing.service import Question
 
 NEWEST = "newest"
 LEVEL_STATES = {
@@ -48,9 +47,9 @@ def time_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
     try:
         span = make_time_range(state, page.from_, page.to)
         asked = Question(page.server, choice, span)
-        found = summary(session, state, asked)
-        compared = compare(session, state, page.server, span, None, _launch(choice))
-        by_rank = ranks(session, state, asked)
+        found = summary_once(session, state, asked)
+        compared = comparison_once(session, state, page.server, span, _launch(choice))
+        by_rank = ranks_once(session, state, asked)
         in_range = servers.count_launches(session, page.server, span.window())
     except (NotFound, InvalidInput) as error:
         return content | {"problem": error}
