@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from docs_alerts import alerts_page
 from docs_api import api_page
 from docs_cli import cli_page
 from docs_collect import collect_page
@@ -26,6 +27,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "cli.md": cli_page,
     "collect-file.md": collect_page,
+    "alert-rules.md": alerts_page,
 }
 
 

@@ -191,8 +191,8 @@ def _faults(moment: Moment) -> dict[Labels, Point]:
 
 
 SIGNALS: tuple[Signal, ...] = (
-    Signal("drift.verdict", "1", "0 as trained, 1 suspected (one window), 2 wrong (two of three windows, two "
-           "phases, or an invariant).", _reader((SLOT,), _verdicts), (SLOT,), "rows", page=PAGE),
+    Signal("drift.verdict", "level", "0 as trained, 1 suspected (one window), 2 wrong (two of three windows, "
+           "two phases, or an invariant).", _reader((SLOT,), _verdicts), (SLOT,), "rows", page=PAGE),
     Signal("drift.wrong_slots", "slots", "Slots that are wrong.", _reader((), _faults), n_unit="rows",
            page=PAGE),
     Signal("drift.norm", "nats", "W₁ of ln‖h‖ between the newest window and training.",
@@ -201,8 +201,9 @@ SIGNALS: tuple[Signal, ...] = (
            _reader((SLOT, PHASE), _gross(_direction)), (SLOT, PHASE), "rows", page=PAGE),
     Signal("drift.nonfinite_rows", "rows", "Rows of the last windows that are not finite.",
            _reader((SLOT, PHASE), _invariant(NOT_FINITE, is_count=True)), (SLOT, PHASE), "rows", page=PAGE),
-    Signal("drift.embedding", "1", "1 where a slot is the embedding and was not trained on it.",
+    Signal("drift.embedding", "flag", "1 where a slot is the embedding and was not trained on it.",
            _reader((SLOT, PHASE), _invariant(EMBEDDING, is_count=False)), (SLOT, PHASE), "pairs", page=PAGE),
-    Signal("drift.claims", "1", "1 where the engine says it captures another boundary than was trained on.",
+    Signal("drift.claims", "flag",
+           "1 where the engine says it captures another boundary than was trained on.",
            _reader((SLOT,), _claims), (SLOT,), "rows", page=PAGE),
 )  # fmt: skip

@@ -21,6 +21,13 @@ def kinds() -> dict[str, ModuleType]:
     return {name: importlib.import_module(f"{conditions.__name__}.{name}") for name in names}
 
 
+def schema_of(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind's own fields: ``properties`` and ``required``."""
+    schema: dict[str, Any] = kinds()[kind].Condition.model_json_schema()
+    reference = schema.get("$ref", "")  # of a kind that holds conditions
+    return schema["$defs"][reference.rpartition("/")[2]] if reference else schema
+
+
 def _models() -> tuple[type[ConditionBase], ...]:
     return tuple(module.Condition for module in kinds().values())
 

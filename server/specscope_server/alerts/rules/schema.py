@@ -71,7 +71,7 @@ class Inhibition(BaseModel):
     )  # fmt: skip
     equal: list[LabelName] = Field(
         default_factory=lambda: ["server"], max_length=MAX_LABELS,
-        description="Labels that both must have alike",
+        description="Labels that both must have alike, by default `server`",
     )  # fmt: skip
 
 

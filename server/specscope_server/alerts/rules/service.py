@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from specscope_server.alerts.rules import storing
 from specscope_server.alerts.rules.backtest import Backtest, Fire, backtest
 from specscope_server.alerts.rules.evaluate import evaluate, watched
-from specscope_server.alerts.rules.kinds import kinds
+from specscope_server.alerts.rules.kinds import kinds, schema_of
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.problems import Problem, RuleError, read_rule
 from specscope_server.alerts.rules.reading import Reading
@@ -287,7 +287,7 @@ def list_kinds() -> KindList:
         kinds=[
             KindItem(
                 kind=name, meaning=module.Condition.meaning,
-                fields=module.Condition.model_json_schema().get("properties", {}),
+                fields=schema_of(name)["properties"],
             )
             for name, module in kinds().items()
         ]

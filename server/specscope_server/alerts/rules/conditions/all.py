@@ -23,5 +23,6 @@ class Condition(ConditionBase):
     conditions: list[AnyCondition] = Field(min_length=2, max_length=8)
     by: list[str] = Field(
         default_factory=lambda: ["server"], min_length=1, max_length=10,
-        description="Labels by which series of the conditions belong together; each value has its own alert",
+        description="Labels by which series of the conditions belong together, by default `server`; each "
+        "value has its own alert",
     )  # fmt: skip
