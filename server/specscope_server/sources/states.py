@@ -22,13 +22,13 @@ RANKS_APART = 0.02
 """Nats between ranks that hold the same rows; the same sums in another order make far less."""
 
 WORDS = {
-    "nonfinite_rows": "{n} sampled rows hold NaN or infinite values",
-    "zero_rows": "{n} sampled rows are zero throughout",
-    "duplicate_rows": "{n} sampled rows equal rows of other tokens: states are stale, or padding is read",
+    "nonfinite_rows": "NaN or infinite values in {n} sampled row{s}",
+    "zero_rows": "{n} sampled row{s} of zeros",
+    "duplicate_rows": "{n} sampled row{s} equal to rows of other tokens: stale states, or padding",
     "bad_width": "states are no multiple of the hidden size wide, so nothing is profiled",
-    "width_changed": "{n} forwards had states as wide as no other",
-    "embedding": "one slot was the embedding, no layer's output, in {n} windows",
-    "capture_differs": "prefill and verification captured different layers in {n} windows; SGLang 0.5.6 to "
+    "width_changed": "{n} forward{s} with states as wide as no other",
+    "embedding": "one slot was the embedding, no layer's output, in {n} window{s}",
+    "capture_differs": "prefill and verification captured different layers in {n} window{s}; SGLang 0.5.6 to "
     "0.5.10 captures graphs before it reads the draft's layers",
 }
 """Kind of invariant → what it says. The counts of compared pairs say nothing by themselves."""
@@ -75,7 +75,7 @@ def _counted(totals: Sequence[tuple[SeriesRef, float]]) -> list[StateFinding]:
         }
         if own:
             count = round(sum(own.values()))
-            text = words.format(n=f"{count:,}")
+            text = words.format(n=f"{count:,}", s="" if count == 1 else "s")
             found.append(StateFinding(kind=kind, words=text, ranks=sorted(own), count=count))
     return found
 

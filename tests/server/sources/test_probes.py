@@ -159,7 +159,11 @@ def test_what_cannot_be_is_counted_by_kind(web: Web, feed: Feed) -> None:
     }  # fmt: skip
     assert found["waiting"] == 3
     page = web.get("/sources").text
-    for words in ("1,234 sampled rows hold NaN", "captured different layers", "3</span> windows wait"):
+    for words in (
+        "NaN or infinite values in 1,234 sampled rows",
+        "different layers in 1 window;",
+        "3</span> windows wait",
+    ):
         assert words in page
     assert "(pp 0, tp 0)" in page.replace('<bdi title="">', "").replace("</bdi>", "")
 
