@@ -33,6 +33,8 @@ class StateOptions:
     token_ids: tuple[int, ...] = ()
     """Token ids to keep directions of; none: the commonest are found."""
     is_calibrating: bool = False
+    is_replaying: bool = False
+    """Keep whole rows of requests that ask for it by their id."""
     verify_every: int = 100
     """Sample every k-th verify forward."""
     prefill_every: int = 20
@@ -66,6 +68,7 @@ def read_state_options(environment: Mapping[str, str] = os.environ) -> StateOpti
         token_file=_path(environment, "SPECSCOPE_PROBE_TOKEN_FILE"),
         token_ids=_token_ids(_path(environment, "SPECSCOPE_PROBE_TOKEN_IDS")),
         is_calibrating=environment.get("SPECSCOPE_PROBE_CALIBRATE", "").strip() == "1",
+        is_replaying=environment.get("SPECSCOPE_PROBE_REPLAY", "").strip() == "1",
         verify_every=int(number("VERIFY_EVERY", default.verify_every, 1, 1e6)),
         prefill_every=int(number("PREFILL_EVERY", default.prefill_every, 1, 1e6)),
         rows=int(number("ROWS", default.rows, 8, 4096)),

@@ -28,6 +28,8 @@ from specscope_probe.states.outbox import Outbox
 from specscope_probe.states.pipeline import Pipeline
 from specscope_probe.states.projection import matrix
 from specscope_probe.states.pushing import Pusher
+from specscope_probe.states.replay_files import ReplayFiles
+from specscope_probe.states.replaying import ReplayKeeper
 from specscope_probe.states.samples import CALIBRATION_PHASES, SERVING_PHASES
 from specscope_probe.states.serving import ServingSampler
 from specscope_probe.states.spool import Spool
@@ -59,6 +61,7 @@ class StateProfiling:
         self._pusher = self._make_pusher()
         self.parts = [self.part] if self._pusher is None else [self.part, self._pusher.part]
         self._listener: ServingSampler | Calibrator | None = None
+        self._replays: ReplayKeeper | None = None
 
     def listen(self, seams: dict[str, Seam]) -> None:
         """Listen; why that cannot be is the part's reason."""
@@ -84,6 +87,12 @@ class StateProfiling:
             self._listener = self._calibrator()
         else:
             self._listener = self._sampler()
+            if self._options.is_replaying and self._options.spool is not None and self._rank.is_speaker:
+                self._replays = ReplayKeeper(
+                    self._torch, self._runner, ReplayFiles(self._options.spool), engine_version(),
+                    self._is_capturing,
+                )  # fmt: skip
+                self._replays.listen(seams)
         self._listener.listen(seams)
         if self._pusher is not None:
             threading.Thread(target=self._pusher.run, name="specscope-push", daemon=True).start()

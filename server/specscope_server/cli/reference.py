@@ -26,9 +26,11 @@ from specscope_collectors.references.inspecting import inspect
 from specscope_collectors.references.manifests import manifest_of, read_manifest
 from specscope_collectors.references.printing import SHOWN_TOKENS, reference_lines, seen_lines
 from specscope_collectors.references.walking import check_exists
+from specscope_collectors.replays.errors import ReplayError
 from specscope_server.cli.progress import StepBar
 from specscope_server.cli.reference_boundaries import calibrate, replay_torch, write
 from specscope_server.cli.reference_options import file_name, read_token_ids
+from specscope_server.cli.reference_replay import replay
 from specscope_server.kit.clock import system_clock
 
 USAGE_ERROR, FAILURE, STOPPED = 2, 1, 130
@@ -149,6 +151,7 @@ def inspect_file(
 
 app.command("calibrate")(calibrate)
 app.command("replay-torch")(replay_torch)
+app.command("replay")(replay)
 
 
 @app.command("token-ids")
@@ -179,7 +182,7 @@ def main(argv: list[str]) -> int:
     """Run `specscope reference ARGV` and return the exit status."""
     try:
         app(argv, prog_name="specscope reference", standalone_mode=True)
-    except (DumpError, DocumentError) as error:
+    except (DumpError, DocumentError, ReplayError) as error:
         typer.echo(f"specscope reference: {error}", err=True)
         return FAILURE
     except OSError as error:
