@@ -15,6 +15,9 @@ from specscope_collectors.collect_tables import Options, Target
 from specscope_collectors.discoveries import Discover, discovery_kinds
 from specscope_collectors.jobs import job_kinds
 from specscope_collectors.sources.sglang_metrics.table import ROWS
+from specscope_server.alerts.rules.kinds import kinds
+from specscope_server.alerts.rules.packed import pack
+from specscope_server.alerts.rules.signals import signals
 from specscope_server.app import create_app
 from specscope_server.settings import SECRETS, Settings
 
@@ -83,3 +86,10 @@ def test_every_key_of_the_collectors_file_is_explained() -> None:
     assert [row for row in rows if not row.rpartition(" | ")[2].strip(" |")] == []
     known = {row.split("`")[1] for row in rows}
     assert {name for kind in tables.values() for name in kind.__struct_fields__} - known == set()
+
+
+def test_every_shipped_alert_rule_condition_and_signal_has_its_place() -> None:
+    page = read("docs/reference/alert-rules.md")
+    assert (set(pack()) | set(kinds())) - set(headings(page)) == set()
+    own = [name for name in signals() if not name.startswith("metric:")]
+    assert [name for name in own if f"| `{name}` |" not in page] == []
