@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from specscope_server.figures import service
 from specscope_server.figures.export import figure_csv, figure_html
+from specscope_server.figures.png import picture_of
 from specscope_server.figures.schemas import FigureDocument, FigureFormat, FigureItem, FigureList, ThemeName
 from specscope_server.kit.figures_theme import THEMES
 from specscope_server.kit.panel import PanelQuery
@@ -60,7 +61,7 @@ def figures() -> FigureList:
     "/figures/{name}",
     summary="Draw a figure",
     response_model=FigureDocument,
-    responses=answers(_FIGURE_EXAMPLE, 404, 422, csv=_CSV_EXAMPLE, more=("text/html",)),
+    responses=answers(_FIGURE_EXAMPLE, 404, 422, csv=_CSV_EXAMPLE, more=("text/html", "image/png")),
 )
 def figure(
     request: Request,
@@ -79,7 +80,11 @@ def figure(
     theme: Annotated[ThemeName, Query(description="Colours")] = ThemeName.LIGHT,
     chosen: Annotated[
         FigureFormat,
-        Query(alias="format", description="`json` (plotly), `csv` of what is drawn, `html` to save"),
+        Query(
+            alias="format",
+            description="`json` (plotly), `csv` of what is drawn, `html` to save, `png` where this server "
+            "has a Chromium",
+        ),
     ] = FigureFormat.JSON,
 ) -> Response:
     """A figure of one server over a range, exactly as the pages draw it."""
@@ -90,7 +95,9 @@ def figure(
     drawn = service.drawn(db, name, query, THEMES[theme])
     if chosen is FigureFormat.JSON:
         return cached(request, dump_json(drawn), MEDIA_TYPES[Format.JSON], closed=range_.is_closed)
-    if chosen is FigureFormat.CSV:
+    if chosen is FigureFormat.PNG:
+        answer = cached(request, picture_of(drawn), "image/png", closed=range_.is_closed)
+    elif chosen is FigureFormat.CSV:
         answer = cached(request, figure_csv(drawn), MEDIA_TYPES[Format.CSV], closed=range_.is_closed)
     else:
         page = figure_html(drawn, plotly_library().path.read_text("utf-8"))

@@ -51,25 +51,31 @@ _PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>{title}</title></head>
 <body style="margin:0;background:{background}">
-<div id="figure" style="width:100%;height:100vh"></div>
+<div id="figure" style="width:100%;height:{height}"></div>
 <script>{library}</script>
 <script>
 const figure = {figure};
 figure.layout.height = undefined;
-Plotly.newPlot("figure", figure.data, figure.layout, {{responsive: true, displaylogo: false}});
+const options = {{responsive: true, displaylogo: false, staticPlot: {still}}};
+Plotly.newPlot("figure", figure.data, figure.layout, options);
 </script>
 </body>
 </html>
 """
 
 
-def figure_html(figure: Figure, library: str) -> bytes:
-    """Return a page that needs no network, to be saved; ``library`` is the text of plotly.js."""
+def figure_html(figure: Figure, library: str, still_px: int | None = None) -> bytes:
+    """Return a page that needs no network, to be saved; ``library`` is the text of plotly.js.
+
+    ``still_px``: a figure of this height that answers no pointer, for a picture.
+    """
     layout = {**figure["layout"], "margin": {"l": 64, "r": 24, "t": 96, "b": 64}}
     text = dump_json({"data": figure["data"], "layout": layout}).decode()
     page = _PAGE.format(
         title=escape(layout["meta"]["title"]),
         background=layout["paper_bgcolor"],
+        height="100vh" if still_px is None else f"{still_px}px",
+        still="false" if still_px is None else "true",
         library=library.replace("</script", "<\\/script"),
         figure=text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),
     )

@@ -21,6 +21,7 @@ class FigureFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     HTML = "html"
+    PNG = "png"
 
 
 class FigureItem(BaseModel):

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from specscope_server.alerts.card.figure import figure_of
 from specscope_server.alerts.card.links import links_of
 from specscope_server.alerts.card.surroundings import Surroundings
 from specscope_server.alerts.channels.notification import Card, CardValue
@@ -47,6 +48,7 @@ def card_of(
             changes=around.changes,
             links=links_of(public_url, page, state.alert_id, labels, *times),
             runbook=rule.runbook,
+            figure=figure_of(rule.category, labels, *times),
             is_demo=around.is_demo,
         ),
         reading,

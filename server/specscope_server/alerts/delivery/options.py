@@ -16,6 +16,7 @@ from specscope_server.alerts.channels.secrets import References, Seal
 from specscope_server.alerts.delivery.addresses import AddressPolicy, Network, parse_networks
 from specscope_server.alerts.delivery.connecting import Resolver, resolve
 from specscope_server.alerts.delivery.retrying import Backoff
+from specscope_server.alerts.pictures import PanelPictures
 from specscope_server.settings import Settings
 
 Pictures: TypeAlias = Callable[[CardFigure], bytes | None]
@@ -66,6 +67,7 @@ def delivery_options(app: FastAPI) -> DeliveryOptions:
     """Return the options of this process, which its endpoints and its deliverer share."""
     found = getattr(app.state, "delivery_options", None)
     if found is None:
-        found = app.state.delivery_options = options_of(app.state.settings)
+        pictures = PanelPictures(app.state.specscope)
+        found = app.state.delivery_options = options_of(app.state.settings, pictures)
     assert isinstance(found, DeliveryOptions)
     return found
