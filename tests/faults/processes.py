@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,9 +50,9 @@ class Forks:
 
 
 @contextmanager
-def forks(folder: Path) -> Iterator[Forks]:
+def forks(folder: Path, modules: Sequence[str] = (SERVE, FEEDER, COLLECT)) -> Iterator[Forks]:
     """Prepare to start processes; those that still run at the end are killed."""
-    command = [sys.executable, "-m", "tests.faults.forking", SERVE, FEEDER, COLLECT]
+    command = [sys.executable, "-m", "tests.faults.forking", *modules]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
