@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ BIN_WIDTH = 0.02
 """Nats; the width that the probe and references use."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Norms:
     """Rows by bins of ln‖h‖: ``counts[i]`` rows lie in ``[first + i, first + i + 1)·width``."""
 
@@ -27,7 +28,7 @@ class Norms:
     sum: float = 0.0
     sum_of_squares: float = 0.0
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Rows that have a norm."""
         return int(self.counts.sum())

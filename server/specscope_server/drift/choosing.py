@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, defer
 
 from specscope_collectors.references.document import unpacked
 from specscope_server.drift.kept import Kept
+from specscope_server.drift.threads import one_thread
 from specscope_server.drift.yardsticks import (
     NO_YARDSTICK,
     Boundaries,
@@ -69,7 +70,8 @@ _kinds: Kept[Version, bool] = Kept(1_000)
 
 def _put_together(training: Training | None, boundaries: Boundaries | None) -> Yardstick:
     key = (training.version if training else None, boundaries.version if boundaries else None)
-    return _measured.made(key, lambda: yardstick_of(training, boundaries))
+    with one_thread():
+        return _measured.made(key, lambda: yardstick_of(training, boundaries))
 
 
 def _asked(session: Session, number: int, kind: type[Kind]) -> Kind:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
 from specscope_collectors.states import distances
 from specscope_collectors.states.rules import Judged, judge
 from specscope_collectors.states.sums import Norms, Sums, added, counted, sums_of
-from specscope_server.drift.kept import Kept
+from specscope_server.drift.kept import KeptByStore
 from specscope_server.drift.reading import AT_ONCE, bodies
+from specscope_server.drift.threads import one_thread
 from specscope_server.drift.windows import Plan
 from specscope_server.drift.yardsticks import Yardstick
 
@@ -60,12 +59,12 @@ class Facts:
 Window = tuple[Sums, Mapping[str, int]]
 """Sums and invariant counts."""
 _Key = tuple[tuple[int, ...], tuple[int, ...], tuple[str, str]]
-_by_engine: WeakKeyDictionary[Engine, Kept[_Key, Facts]] = WeakKeyDictionary()
+_windows: KeptByStore[_Key, Facts] = KeptByStore(KEPT_WINDOWS)
 
 
 def facts_of(session: Session, plans: Sequence[Plan], yard: Yardstick) -> list[Facts]:
     """Return facts of windows of one place, oldest first as ``plans`` are."""
-    kept = _kept(session)
+    kept = _windows.of(session)
     keys = [
         (plan.key, before.key if before else (), yard.key)
         for plan, before in zip(plans, [None, *plans], strict=False)
@@ -73,15 +72,10 @@ def facts_of(session: Session, plans: Sequence[Plan], yard: Yardstick) -> list[F
     found = [kept.get(key) for key in keys]
     missing = [index for index, facts in enumerate(found) if facts is None]
     if missing:
-        for index, facts in _made(session, plans, missing, yard):
-            found[index] = kept.put(keys[index], facts)
+        with one_thread():
+            for index, facts in _made(session, plans, missing, yard):
+                found[index] = kept.put(keys[index], facts)
     return [facts for facts in found if facts is not None]
-
-
-def _kept(session: Session) -> Kept[_Key, Facts]:
-    bind = session.get_bind()
-    engine = bind.engine if isinstance(bind, Connection) else bind
-    return _by_engine.setdefault(engine, Kept(KEPT_WINDOWS))
 
 
 def _made(

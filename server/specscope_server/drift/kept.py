@@ -6,6 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.orm import Session
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -39,3 +43,17 @@ class Kept(Generic[Key, Value]):
         """Return what is kept, or make it."""
         found = self.get(key)
         return self.put(key, make()) if found is None else found
+
+
+class KeptByStore(Generic[Key, Value]):
+    """The same for results whose key holds ids: these mean something in one database only."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._stores: WeakKeyDictionary[Engine, Kept[Key, Value]] = WeakKeyDictionary()
+
+    def of(self, session: Session) -> Kept[Key, Value]:
+        """Return what is kept of a session's database."""
+        bind = session.get_bind()
+        engine = bind.engine if isinstance(bind, Connection) else bind
+        return self._stores.setdefault(engine, Kept(self._most))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from specscope_collectors.states.assignment import SURE, Matched, match
-from specscope_collectors.states.bank import Place
+from specscope_collectors.states.bank import Bank, Place
 from specscope_collectors.states.sums import sums_of
+from specscope_server.drift.kept import KeptByStore
 from specscope_server.drift.reading import OTHER, SERVING_PHASES, Entry, bodies
 from specscope_server.drift.schemas import Assignment, Pairing
+from specscope_server.drift.threads import one_thread
 from specscope_server.drift.words import listed
 from specscope_server.drift.yardsticks import Yardstick
 
@@ -32,12 +35,21 @@ def assignment_of(session: Session, entries: Sequence[Entry], yard: Yardstick) -
         chosen = [newest.get((phase, slot), []) for slot in slots]
         if any(not each or each[0].hidden_size != bank.hidden_size for each in chosen):
             continue
-        read = bodies(session, (entry.id for each in chosen for entry in each))
-        parts = [[sums_of(read[entry.id]) for entry in each] for each in chosen]
-        matched = match(parts, bank)
+        key = (tuple(entry.id for each in chosen for entry in each), yard.key)
+        [matched] = _matched.of(session).made(key, partial(_match, session, chosen, bank))
         if matched is not None:
             return _told(matched, slots, phase, yard)
     return None
+
+
+_Key = tuple[tuple[int, ...], tuple[str, str]]
+_matched: KeptByStore[_Key, tuple[Matched | None]] = KeptByStore(256)
+
+
+def _match(session: Session, chosen: Sequence[Sequence[Entry]], bank: Bank) -> tuple[Matched | None]:
+    read = bodies(session, (entry.id for each in chosen for entry in each))
+    with one_thread():
+        return (match([[sums_of(read[entry.id]) for entry in each] for each in chosen], bank),)
 
 
 def _newest(entries: Sequence[Entry]) -> dict[tuple[str, int], list[Entry]]:

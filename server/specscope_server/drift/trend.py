@@ -22,9 +22,9 @@ from specscope_server.drift.windows import Place, Plan, plan_windows
 from specscope_server.kit.timeparse import nice_step_ms, to_iso, window_of
 from specscope_server.kit.web.state import AppState
 
-MOST_WINDOWS = 48
+MOST_WINDOWS = 36
 """Of each launch, slot and phase; more are thinned out evenly in time."""
-STRETCHES = 48
+STRETCHES = 36
 """A range with more profiles than are looked at is looked at in so many places."""
 ENTRIES_OF_A_STRETCH = 160
 FLOOR_SHARE = 0.95
