@@ -64,6 +64,9 @@ def test_the_story(version: str, level: str, feed: Feed, web: Web) -> None:
         assert "Verify takes 95 % of the cycle: 1 ms less of it would give +" in before["verdict"]["headline"]
         assert change["low"] < -0.27 < change["high"]
         assert compared["verdict"].startswith("Verify −27.")
+        page = web.get("/time", params={"server": SERVER, "from": str(T0), "to": str(NOW)}).text
+        assert "launch 2 against launch 1" in page
+        assert "Verify −27." in page
     else:
         assert change["change"] == pytest.approx(-0.26, abs=0.01)
     assert change["high"] - change["low"] < 0.02
