@@ -13,6 +13,7 @@ from tests.demo.playing import STARTED_MS, player
 
 from specscope_server.demo.engine import create_app
 from specscope_server.demo.story import RIGHT_LAYERS, WRONG_LAYERS, Story
+from specscope_server.demo.versions import VERSIONS
 
 PATHS = ("/metrics", "/server_info", "/get_server_info", "/v1/loads", "/model_info", "/v1/models")
 
@@ -86,7 +87,8 @@ def test_launches_differ_where_the_story_says(engine: Engine, version: str) -> N
         info["speculative_demo_draft_config"]["eagle_config"]["eagle_aux_hidden_state_layer_ids"]
         for info in (dead, fixed, tuned)
     ]
-    assert layers == [list(WRONG_LAYERS), list(RIGHT_LAYERS), list(RIGHT_LAYERS)]
+    by_version = VERSIONS[version].draft_ids
+    assert layers == [list(by_version(each)) for each in (WRONG_LAYERS, RIGHT_LAYERS, RIGHT_LAYERS)]
     environments = [info["internal_states"][0]["env_vars"] for info in (dead, fixed, tuned)]
     assert environments[0] == environments[1] != environments[2]
     assert all(any(key.startswith("NCCL_") for key in environment) for environment in environments)

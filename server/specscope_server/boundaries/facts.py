@@ -65,7 +65,7 @@ def facts_of(session: Session, launch: Launch) -> LaunchFacts:
     """Return what is known of a launch."""
     config = _mapping(orjson.loads(launch.config))
     captured = captured_of(session, launch)
-    model = _mapping(config.get(MODEL)) or _mapping(config.get(DEMO_MODEL))
+    model = {**_mapping(config.get(DEMO_MODEL)), **_mapping(config.get(MODEL))}
     draft = _mapping(config.get(DRAFT)) or _mapping(config.get(DEMO_DRAFT))
     ids, source = _draft_ids(draft, captured)
     classes = model.get("architectures")

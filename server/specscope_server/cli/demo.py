@@ -21,6 +21,7 @@ from specscope_server.demo.session import (
     DemoOptions,
     log_tail,
     run_until,
+    send_references,
     start_engines,
     start_server,
     wait_until_ready,
@@ -83,6 +84,7 @@ def play(options: DemoOptions, log: Path, *, open_browser: bool) -> int:
     try:
         url = start_server(children, options, start_engines(children, options))
         if wait_until_ready(children, url, stop):
+            send_references(url, stop)
             print(f"Specscope demo (simulated data) is ready: {url}   Ctrl-C stops it.", flush=True)
             if open_browser:
                 webbrowser.open(url)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ from specscope_server.demo.listener import PortUnavailableError, listen
 from specscope_server.demo.player import Player
 from specscope_server.demo.profile_reports import CaptureReports
 from specscope_server.demo.reports import Reports
+from specscope_server.demo.state_spool import StateSpool
 from specscope_server.demo.story import Story
 from specscope_server.demo.versions import VERSIONS
 from specscope_server.kit.clock import system_clock
@@ -43,6 +45,9 @@ ReportTo = Annotated[
     typer.Option(help="Address of a Specscope to which finished requests are reported, as clients would."),
 ]
 ReportAs = Annotated[str, typer.Option(help="Name of this engine there; needed with --report-to.")]
+StateSpoolFolder = Annotated[
+    Path | None, typer.Option(help="Folder into which its probe writes profiles of hidden states.")
+]
 Name = Annotated[str, typer.Option(help="Model name shown, always followed by '(demo)'.")]
 
 
@@ -56,6 +61,7 @@ def run(
     name: Name = "Kimi-K2.5",
     report_to: ReportTo = "",
     report_as: ReportAs = "",
+    state_spool: StateSpoolFolder = None,
 ) -> None:
     """Answer like SGLang with EAGLE-3 on 8 GPUs, playing a story. All numbers are simulated."""
     if report_to and not report_as:
@@ -75,7 +81,8 @@ def run(
         CaptureReports(report_to, report_as, player.story, player.started_ms, system_clock, ended).start()
     bound_host, bound_port = listener.getsockname()[:2]
     print(f"demo engine {engine_version.value} (simulated) at http://{bound_host}:{bound_port}", flush=True)
-    engine = create_app(player, system_clock, bound_host, bound_port)
+    spool = StateSpool(state_spool) if state_spool else None
+    engine = create_app(player, system_clock, bound_host, bound_port, spool)
     config = uvicorn.Config(engine, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn has stopped in order by then
         uvicorn.Server(config).run(sockets=[listener])

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from specscope_server.demo import info
 from specscope_server.demo.player import Player
 from specscope_server.demo.scheduler import Scheduler
+from specscope_server.demo.state_spool import StateSpool
 from specscope_server.kit.clock import Clock
 
 METRICS_TYPE = "text/plain; version=1.0.0; charset=utf-8"
@@ -37,7 +38,7 @@ def _route(path: str, player: Player, clock: Clock, answer: Answer) -> Route:
     return Route(path, endpoint, methods=["GET"])
 
 
-def _keep_up(player: Player, clock: Clock) -> Callable[[Starlette], Any]:
+def _keep_up(player: Player, clock: Clock, spool: StateSpool | None) -> Callable[[Starlette], Any]:
     """Return a lifespan that plays along, so that a scrape after a long pause has little to catch up with."""
 
     @asynccontextmanager
@@ -45,6 +46,8 @@ def _keep_up(player: Player, clock: Clock) -> Callable[[Starlette], Any]:
         async def play() -> None:
             while True:
                 player.advance(clock())
+                if spool is not None:
+                    await asyncio.to_thread(spool.step, player)
                 await asyncio.sleep(KEEP_UP_SECONDS)
 
         task = asyncio.create_task(play())
@@ -54,7 +57,9 @@ def _keep_up(player: Player, clock: Clock) -> Callable[[Starlette], Any]:
     return lifespan
 
 
-def create_app(player: Player, clock: Clock, host: str, port: int) -> Starlette:
+def create_app(
+    player: Player, clock: Clock, host: str, port: int, spool: StateSpool | None = None
+) -> Starlette:
     """Return the application; every endpoint speaks of the launch that is up at that moment.
 
     ``host`` and ``port`` are what ``/server_info`` says the engine listens on.
@@ -75,4 +80,4 @@ def create_app(player: Player, clock: Clock, host: str, port: int) -> Starlette:
         "/v1/models": lambda _: JSONResponse(info.models(player)),
     }
     routes = [_route(path, player, clock, answer) for path, answer in answers.items()]
-    return Starlette(routes=routes, lifespan=_keep_up(player, clock))
+    return Starlette(routes=routes, lifespan=_keep_up(player, clock, spool))

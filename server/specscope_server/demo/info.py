@@ -13,6 +13,7 @@ from specscope_server.demo.player import CONTEXT_LENGTH, KV_TOKENS, Player
 from specscope_server.demo.scheduler import MAX_RUNNING, Scheduler
 from specscope_server.demo.telemetry import LOG_INTERVAL
 
+MODEL_CLASS, LAYERS = "KimiK25ForConditionalGeneration", 61
 MODEL_PATH, DRAFT_PATH = "demo/Kimi-K2.5", "demo/Kimi-K2.5-EAGLE3"
 IS_NEW = "0.5.23"
 DEVICE_TIMER = {"SGLANG_ENABLE_METRICS_DEVICE_TIMER": "1"}
@@ -79,12 +80,15 @@ _ARGUMENTS: dict[str, Any] = {
 }
 
 
-def _speculative(scheduler: Scheduler) -> dict[str, Any]:
+def _speculative(player: Player, scheduler: Scheduler) -> dict[str, Any]:
     plan = scheduler.launch.plan
     if not plan.model.num_steps:
         names = ("algorithm", "draft_model_path", "num_steps", "eagle_topk", "num_draft_tokens")
         return {f"speculative_{name}": None for name in names}
-    eagle = {"use_aux_hidden_state": True, "eagle_aux_hidden_state_layer_ids": list(plan.aux_layers)}
+    eagle = {
+        "use_aux_hidden_state": True,
+        "eagle_aux_hidden_state_layer_ids": list(player.version.draft_ids(plan.aux_layers)),
+    }
     return {
         "speculative_algorithm": "EAGLE3",
         "speculative_draft_model_path": DRAFT_PATH,
@@ -116,7 +120,10 @@ def _arguments(player: Player, scheduler: Scheduler, host: str, port: int) -> di
         "port": port,
         "random_seed": player.random_seed(scheduler.launch),
         **_ARGUMENTS,
-        **_speculative(scheduler),
+        **_speculative(player, scheduler),
+        # Its graphs would hold other layers than the draft names, which is not what the story is about.
+        "disable_cuda_graph": player.version.ids_are_outputs,
+        "speculative_demo_model_config": {"architectures": [MODEL_CLASS], "num_hidden_layers": LAYERS},
     }
 
 
@@ -218,7 +225,7 @@ def model_info(player: Player) -> dict[str, Any]:
         "has_image_understanding": True,
         "has_audio_understanding": False,
         "model_type": "kimi_k25",
-        "architectures": ["KimiK25ForConditionalGeneration"],
+        "architectures": [MODEL_CLASS],
     }
     if player.version.name == IS_NEW:
         answer |= {

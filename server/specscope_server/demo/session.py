@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import shutil
 import threading
 import time
 import urllib.error
@@ -10,12 +13,17 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from specscope_collectors.references.document import packed
 from specscope_server.demo.children import Children
+from specscope_server.demo.states import references
 
 VERSIONS = ("0.5.8", "0.5.23")
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.2
 LOG_TAIL_LINES = 15
+SEND_SECONDS = 30.0
+SPOOLS = "demo-states"
+"""Folder beside the log for what the engines' probes write."""
 
 
 class DemoError(Exception):
@@ -41,10 +49,14 @@ def watch_name(version: str) -> str:
 def start_engines(children: Children, options: DemoOptions) -> list[str]:
     """Start one engine per version on free ports and return ``NAME=URL`` for each; raise `DemoError`."""
     outputs = {}
+    shutil.rmtree(
+        children.log.parent / SPOOLS, ignore_errors=True
+    )  # of a demo before, whose launches are over
     for version in VERSIONS:
         arguments = ["demo-engine", "--port", "0", "--engine-version", version]
         arguments += ["--speed", str(options.speed), "--seed", str(options.seed)]
         arguments += ["--report-to", f"http://127.0.0.1:{options.port}", "--report-as", watch_name(version)]
+        arguments += ["--state-spool", str(spool_of(children, version))]
         outputs[version] = children.start(f"demo engine {version}", arguments, read_output=True)
     watched = []
     for version, output in outputs.items():
@@ -70,8 +82,45 @@ def start_server(children: Children, options: DemoOptions, watched: list[str]) -
     ]
     for target in watched:
         arguments += ["--watch", target]
+    arguments += ["--collect", str(_collect_file(children))]
     children.start("specscope serve", arguments)
     return f"http://127.0.0.1:{options.port}"
+
+
+def spool_of(children: Children, version: str) -> Path:
+    """Return the folder into which the probe of an engine writes."""
+    return children.log.parent / SPOOLS / version
+
+
+def _collect_file(children: Children) -> Path:
+    """Write what is collected besides the engines' metrics: profiles of hidden states."""
+    path = children.log.parent / SPOOLS / "collect.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tables = []
+    for version in VERSIONS:
+        folder = spool_of(children, version)
+        folder.mkdir(exist_ok=True)
+        names = f"server = {json.dumps(watch_name(version))}\nspool = {json.dumps(str(folder))}"
+        tables.append(f"[[probe]]\n{names}\ninterval_seconds = 2\n")
+    path.write_text("\n".join(tables))
+    return path
+
+
+def send_references(url: str, stop: threading.Event) -> threading.Thread:
+    """Upload what the drafts were trained on, beside the waiting user; the demo goes on without it."""
+
+    def send() -> None:
+        for reference in references(round(time.time() * 1000)):
+            request = urllib.request.Request(  # noqa: S310 - our own http URL
+                f"{url}/api/v1/references", packed(reference), {"content-type": "application/gzip"}
+            )
+            with contextlib.suppress(urllib.error.URLError, OSError):
+                if not stop.is_set():
+                    urllib.request.urlopen(request, timeout=SEND_SECONDS).close()  # noqa: S310
+
+    thread = threading.Thread(target=send, name="references", daemon=True)
+    thread.start()
+    return thread
 
 
 def wait_until_ready(children: Children, url: str, stop: threading.Event) -> bool:

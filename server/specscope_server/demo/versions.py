@@ -18,6 +18,12 @@ class EngineVersion:
     name: str
     families: tuple[Family, ...]
     rules: Rules
+    ids_are_outputs: bool
+    """Whether ids of a DeepSeek or Kimi draft name what layers put out; later they name what they take in."""
+
+    def draft_ids(self, layers: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the ids by which a draft has this version capture what these layers put out."""
+        return layers if self.ids_are_outputs else tuple(layer + 1 for layer in layers)
 
     def telemetry(self, launch: Launch) -> Telemetry:
         """Return the counters of a launch that has just come up."""
@@ -33,8 +39,8 @@ NEW_RULES = Rules(
 VERSIONS = {
     version.name: version
     for version in (
-        EngineVersion("0.5.8", families_0_5_8.FAMILIES, OLD_RULES),
-        EngineVersion("0.5.23", families_0_5_23.FAMILIES, NEW_RULES),
+        EngineVersion("0.5.8", families_0_5_8.FAMILIES, OLD_RULES, ids_are_outputs=True),
+        EngineVersion("0.5.23", families_0_5_23.FAMILIES, NEW_RULES, ids_are_outputs=False),
     )
 }
 """Version → how it answers."""
