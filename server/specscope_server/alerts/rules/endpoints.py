@@ -73,7 +73,7 @@ def backtest_rule(db: Db, state: State, asked: BacktestQuestion) -> BacktestAnsw
 
 @router.get(
     "/alerts/rules/{name}", summary="Show a rule", response_model=RuleItem,
-    responses=answers(examples.ITEM, 404),
+    responses=answers(examples.ITEM, 404, 422),
 )  # fmt: skip
 def show_rule(db: Db, name: RuleName) -> RuleItem:
     """One rule as it is in force."""
@@ -143,7 +143,7 @@ def reset_rule(
 
 @router.get(
     "/alerts/rules/{name}/versions", summary="List versions of a rule", response_model=VersionList,
-    responses=answers(examples.VERSIONS, 404),
+    responses=answers(examples.VERSIONS, 404, 422),
 )  # fmt: skip
 def list_versions(db: Db, name: RuleName) -> VersionList:
     """What it was, who changed it, and when; the newest first. Also of rules that were removed."""
