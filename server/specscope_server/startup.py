@@ -74,4 +74,5 @@ def retention_of(settings: Settings) -> Retention:
         requests_days=settings.retention_requests_days,
         events_days=settings.retention_events_days,
         states_days=settings.retention_states_days,
+        alerts_days=settings.retention_alerts_days,
     )

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from specscope_server.kit.clock import Clock, system_clock
 from specscope_server.store import dialects
+from specscope_server.store.alert_retention import delete_old_alerts
 from specscope_server.store.maintenance import delete_in_steps, disk_use, drop_partitions, give_back_space
 from specscope_server.store.rollup import HOUR_MS
 
@@ -31,6 +32,7 @@ class Retention:
     requests_days: float = 30
     events_days: float = 365
     states_days: float = 90
+    alerts_days: float = 365
 
     def days_of_tables(self) -> dict[str, float]:
         """Return table → days."""
@@ -84,6 +86,10 @@ def enforce(
             removed.rows[table] = removed.rows.get(table, 0) + rows
             if stop():
                 return removed
+    for table, rows in delete_old_alerts(engine, cutoff_ms(retention.alerts_days, now_ms)):
+        removed.rows[table] = removed.rows.get(table, 0) + rows
+        if stop():
+            return removed
     if removed:
         give_back_space(engine)
     return removed
