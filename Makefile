@@ -15,15 +15,18 @@ PINS := pyproject.toml requirements/constraints.txt scripts/bootstrap.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test bench docs constraints clean
+.PHONY: help setup demo demo-real check test bench docs constraints clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.setup-dev ## make .venv with the product and the developers' tools, and fetch the chart library
 
 demo: $(VENV)/.setup-run ## demo engines and the dashboard; prints one URL, Ctrl-C stops it all
 	@exec $(BIN)/specscope demo $(ARGS)
+
+demo-real: $(VENV)/.setup-dev ## a real model on this CPU, served with wrong layers and then the right ones; prints the URL
+	@exec $(BIN)/python -m tests.real_model.demo $(ARGS)
 
 check: $(VENV)/.setup-dev ## style, types, import rules, generated docs
 	$(BIN)/ruff check

@@ -25,7 +25,11 @@ Labels = dict[str, str]
 @pytest.fixture(scope="session")
 def probe_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which the bare package was installed, entry points included."""
-    folder = tmp_path_factory.mktemp("probe-site")
+    return install_probe(tmp_path_factory.mktemp("probe-site"))
+
+
+def install_probe(folder: Path) -> Path:
+    """Install the bare package into a folder, and return it."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps"]
     command = [*pip, "--no-index", "--no-build-isolation", "--target", str(folder), str(ROOT)]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
