@@ -14,6 +14,7 @@ from pathlib import Path
 
 from docs_alerts import alerts_page
 from docs_api import api_page
+from docs_channels import channels_page
 from docs_cli import cli_page
 from docs_collect import collect_page
 from docs_metrics import metrics_page
@@ -27,6 +28,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api.md": api_page,
     "cli.md": cli_page,
     "collect-file.md": collect_page,
+    "channels.md": channels_page,
     "alert-rules.md": alerts_page,
 }
 
