@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from specscope_collectors.sources.probe.folder import Folder
 from specscope_probe.states import spool as module
+from specscope_probe.states.outbox import Outbox
 from specscope_probe.states.spool import Spool, SpoolFullError
 
 RANK = {"tp_rank": "0", "dp_rank": "../x y"}
@@ -46,6 +48,19 @@ def test_what_does_not_fit_is_given_up_until_there_is_room(tmp_path: Path) -> No
 def test_other_files_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "mine").write_bytes(b"x" * 1_000)
     assert Spool(tmp_path, 100, RANK).write(b"x" * 80, 1).stat().st_size == 80
+
+
+def test_what_is_being_pushed_counts_and_no_job_takes_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 100, RANK)
+    spool.write(b"x" * 80, 1)
+    [waiting] = Outbox(spool).waiting()
+    claimed = Outbox(spool).claim(waiting, 7)
+    assert Folder(tmp_path).waiting() == []
+    with pytest.raises(SpoolFullError):
+        spool.write(b"y" * 30, 2)
+    assert Outbox(spool).waiting() == [claimed]
+    assert Outbox(spool).release(claimed) == waiting
+    assert Folder(tmp_path).waiting() == [waiting.path.name]
 
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
