@@ -29,6 +29,7 @@ from specscope_collectors.references.walking import check_exists
 from specscope_collectors.replays.errors import ReplayError
 from specscope_server.cli.progress import StepBar
 from specscope_server.cli.reference_boundaries import calibrate, replay_torch, write
+from specscope_server.cli.reference_layer_ids import boundaries as tell_boundaries
 from specscope_server.cli.reference_options import file_name, read_token_ids
 from specscope_server.cli.reference_replay import replay
 from specscope_server.kit.clock import system_clock
@@ -159,6 +160,9 @@ def print_token_ids(file: File) -> None:
     """Print the token ids of a reference, as SPECSCOPE_PROBE_TOKEN_IDS reads them."""
     check_exists(file)
     typer.echo(json.dumps(list(read_reference(file).token_ids)))
+
+
+app.command("boundaries")(tell_boundaries)
 
 
 def _is_reference(path: Path) -> bool:
