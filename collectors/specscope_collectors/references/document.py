@@ -40,6 +40,8 @@ class LastState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How that is known, in words."""
     median_square: float | None = None
     """Median of mean((h/w)²); None = no weight was given."""
+    weight: bytes = b""
+    """Weight of the final norm, float32, by which a slot behind that norm is told; empty = none was given."""
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

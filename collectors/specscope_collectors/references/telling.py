@@ -105,8 +105,9 @@ def _last_state(read: Read, places: Places, order: Order) -> LastState:
     else:
         norm, rule, median = UNKNOWN, "give --norm-weight to measure it", None
     return LastState(
-        boundary=None if norm == POST_NORM else places.last, norm=norm, rule=rule, median_square=median
-    )
+        boundary=None if norm == POST_NORM else places.last, norm=norm, rule=rule, median_square=median,
+        weight=b"" if order.norm_weight is None else order.norm_weight.astype("<f4").tobytes(),
+    )  # fmt: skip
 
 
 def _fingerprint(read: Read) -> str:

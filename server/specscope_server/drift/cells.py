@@ -20,7 +20,7 @@ from specscope_collectors.states.rules import (
     vote,
 )
 from specscope_server.drift.facts import Facts
-from specscope_server.drift.invariants import fault_of, invariants_of
+from specscope_server.drift.invariants import fault_of, invariants_of, post_norm_of
 from specscope_server.drift.numbers import known, nearest_dnll, nearest_vcos
 from specscope_server.drift.reading import OTHER
 from specscope_server.drift.schemas import Cell, CellState, Invariant, WindowItem
@@ -66,6 +66,8 @@ def judge_cell(
     rows = sum(each.rows for each in last) + more_rows
     counts = [*(each.invariants for each in last), *more_counts]
     invariants = invariants_of(counts, rows, yard.trained(slot), phase)
+    if last:
+        invariants.append(post_norm_of(last[-1].square, last[-1].norms.rows))
     broken = fault_of(invariants)
     state = _state(last, speaking, votes) if broken == Fault.NONE else CellState.WRONG
     fault = votes.fault if broken == Fault.NONE else broken

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from specscope_collectors.states import distances
+from specscope_collectors.states.post_norm import mean_square
 from specscope_collectors.states.rules import Judged, judge
 from specscope_collectors.states.sums import Norms, Sums, added, counted, sums_of
 from specscope_server.drift.kept import KeptByStore
@@ -54,6 +55,8 @@ class Facts:
     """From the window before it, of the same launch: what noise and text make of it."""
     invariants: Mapping[str, int]
     resultant: float
+    square: float | None
+    """Mean of (h/w)² with the weight of the final norm; None = not known."""
 
 
 Window = tuple[Sums, Mapping[str, int]]
@@ -151,8 +154,13 @@ def _facts(plan: Plan, read: Window, before: Sums | None, judged: Judged | None,
         judged or judge(window, None, None, None), judged is not None, window.norms,
         yard.claimed(plan.slot, plan.boundary) if judged else None,
         apart(window, profile) if profile else Apart(), apart(window, same) if same else None, invariants,
-        distances.resultant(window),
+        distances.resultant(window), _square(window, yard),
     )  # fmt: skip
+
+
+def _square(window: Sums, yard: Yardstick) -> float | None:
+    weight = yard.training.norm_weight if yard.training is not None else None
+    return mean_square(window, weight) if weight is not None else None
 
 
 def apart(window: Sums, other: Sums) -> Apart:

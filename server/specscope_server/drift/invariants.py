@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from specscope_collectors.states.rules import Fault
+from specscope_collectors.states.post_norm import is_post_norm
+from specscope_collectors.states.rules import LEAST_ROWS, Fault
 from specscope_collectors.states.sums import counted
 from specscope_server.drift.schemas import Invariant
 
@@ -13,11 +14,11 @@ ENOUGH_PAIRS = 8
 MANY_DUPLICATES = 8
 REJECTED = "verify_rejected"
 
-EMBEDDING = "embedding"
+EMBEDDING, POST_NORM = "embedding", "post_norm"
 NOT_FINITE, ZERO, DUPLICATES = "nonfinite_rows", "zero_rows", "duplicate_rows"
 FAULTS = {
     NOT_FINITE: Fault.NOT_FINITE, ZERO: Fault.ZERO_ROWS, DUPLICATES: Fault.DUPLICATES,
-    EMBEDDING: Fault.EMBEDDING,
+    EMBEDDING: Fault.EMBEDDING, POST_NORM: Fault.POST_NORM,
 }  # fmt: skip
 
 
@@ -32,6 +33,20 @@ def invariants_of(
         _duplicates(total, rows),
         _embedding(total, trained),
     ]
+
+
+def post_norm_of(square: float | None, rows: int) -> Invariant:
+    """Say whether the newest window stands behind the final norm."""
+    title = "Is behind the final norm"
+    if square is None:
+        return _unknown(POST_NORM, title, "the reference was built without --norm-weight")
+    if rows < LEAST_ROWS:
+        return _unknown(POST_NORM, title, f"{rows} of {LEAST_ROWS} rows")
+    message = f"mean((h/w)²) is {square:.3g}; 1 = the norm was applied"
+    return Invariant(
+        kind=POST_NORM, title=title, passed=not is_post_norm(square), count=None, looked_at=rows,
+        message=message,
+    )  # fmt: skip
 
 
 def fault_of(invariants: Iterable[Invariant]) -> Fault:

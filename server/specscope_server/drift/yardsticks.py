@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from specscope_collectors.observations import StateProfile
 from specscope_collectors.references.document import Reference
 from specscope_collectors.states.bank import Bank, Place, bank_of
 from specscope_collectors.states.rules import judge
-from specscope_collectors.states.sums import Sums, UnequalError, sums_of
+from specscope_collectors.states.sums import Floats, Sums, UnequalError, sums_of
 from specscope_server.drift.reading import OTHER
 from specscope_server.drift.schemas import Resolution
 
@@ -40,6 +42,8 @@ class Training:
     """Of rows with loss_mask = 1."""
     bank: Bank | None
     """The slots and the last state."""
+    norm_weight: Floats | None = None
+    """Of the final norm, if it is known."""
 
     def profile(self, slot: int, phase: str) -> Sums | None:
         """Return what a slot in a phase is compared with: drafts verify answers, prefill is everything."""
@@ -76,7 +80,9 @@ def training_of(version: Version, document: Reference) -> Training:
         bank = bank_of(places, sums)
     except UnequalError:
         bank = None
-    return Training(version, document, slots, answers, bank)
+    weight = document.last.weight if document.last is not None else b""
+    norm = np.frombuffer(weight, "<f4").astype(np.float64) if weight else None
+    return Training(version, document, slots, answers, bank, norm)
 
 
 def boundaries_of(version: Version, document: Reference) -> Boundaries:

@@ -48,6 +48,11 @@ def _of_numbers(reference: Reference, now_ms: int) -> str | None:
         return f"one of its numbers cannot be ({reason})"
     if len(reference.boundaries) > MAX_SLOTS or len(reference.token_ids) > MAX_TOKEN_IDS:
         return f"it has over {MAX_SLOTS} slots or {MAX_TOKEN_IDS} token ids"
+    weight = reference.last.weight if reference.last is not None else b""
+    if weight and len(weight) != 4 * reference.hidden_size:
+        return "its weight of the final norm is of another hidden size"
+    if not np.isfinite(np.frombuffer(weight, "<f4")).all():
+        return "its weight of the final norm has values that are not finite"
     if not 0 < reference.requests <= reference.rows or (reference.answer_rows or 0) > reference.rows:
         return "its requests and rows do not fit each other"
     return None

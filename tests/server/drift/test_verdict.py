@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from sqlalchemy import Engine
@@ -21,7 +22,7 @@ from tests.support.synthetic_states import (
     rotated,
 )
 
-from specscope_collectors.references.document import Reference
+from specscope_collectors.references.document import LastState, Reference
 
 
 @pytest.fixture
@@ -142,6 +143,21 @@ def test_states_behind_a_norm_are_found(known: Served, ask: Ask) -> None:
     known.windows(change=lambda states: post_norm(states, weight), slots=[2])
     found = ask()
     assert faults_of(found) == ["none", "none", "gross_norm"]
+
+
+def test_states_behind_the_final_norm_are_named_where_its_weight_is_known(
+    served: Served, target: Target, ask: Ask
+) -> None:
+    weight = np.exp(0.3 * np.random.default_rng(5).normal(size=target.hidden_size))
+    document = reference_of(target, TRAINED)
+    last = LastState(boundary=12, norm="pre_norm", weight=weight.astype("<f4").tobytes())
+    served.reference(msgspec.structs.replace(document, last=last))
+    served.windows(change=lambda states: post_norm(states, weight), slots=[2], told=(None, None, None))
+    found = ask()
+    assert faults_of(found) == ["none", "none", "post_norm"]
+    assert "mean((h/w)²) is 1;" in found["slots"][2]["headline"]
+    told = [each for each in found["cells"][0]["invariants"] if each["kind"] == "post_norm"]
+    assert [each["passed"] for each in told] == [True]
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.1, 0.25])
