@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,9 +84,21 @@ def _path(environment: Mapping[str, str], name: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _own_spool() -> Path:
-    """Return where profiles wait when only a server is named."""
-    return Path(tempfile.gettempdir()) / f"specscope-probe-{os.getuid()}"
+def _own_spool() -> Path | None:
+    """Return where profiles wait when only a server is named; None: somebody else could write there."""
+    folder = Path(tempfile.gettempdir()) / f"specscope-probe-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        log.warning("specscope: state profiles are not pushed: %s; set SPECSCOPE_SPOOL", error)
+        return None
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return folder
+    log.warning(
+        "specscope: state profiles are not pushed: %s is somebody else's; set SPECSCOPE_SPOOL", folder
+    )
+    return None
 
 
 def _server(environment: Mapping[str, str]) -> tuple[str, str]:
