@@ -72,7 +72,8 @@ def _age(session: Session, query: SignalQuery, server: Target) -> list[SignalSer
     rows = _rows(session, query, server, "scrape.up")
     statuses = list(session.scalars(select(SourceStatus).where(SourceStatus.server_id == server.id)))
     asked = [one for one in statuses if one.state not in ("gone", "not_offered")]
-    if not asked:
+    newest = max(statuses, key=lambda one: (one.time_ms, one.state == "gone"), default=None)
+    if not asked or newest is None or newest.state == "gone":
         return []
     good = np.zeros(rows.window.buckets, dtype=bool)
     for ref in rows.refs:

@@ -1,28 +1,83 @@
-"""What a launch measured, as a baseline: whole, of a long one its last day."""
+"""Baselines: the time before, moved in small steps; or a launch, of a long one its last day."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from specscope_server.alerts.rules.reading import LabelKey
 from specscope_server.alerts.rules.reads import Frame, Grid, grid_of
-from specscope_server.alerts.rules.signals import signal
 from specscope_server.kit.signal import SignalQuery, SignalSeries, Target, Why
 from specscope_server.models import Launch
 from specscope_server.store.lookup import launches_between
 
 LOOK_BACK_MS = 24 * 3_600_000
 MIN_LENGTH_MS = 60_000
+GRAINS = 96
 MAX_KEPT = 1_024
 
 _kept: WeakKeyDictionary[Engine, dict[tuple[Any, ...], Grid]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Preceding:
+    """A signal over a long window that ends ``shift_ms`` before each instant, rounded down to a grain.
+
+    So it is read once in a while and not at every evaluation; the baseline ends up to a grain earlier.
+    """
+
+    signal: str
+    window_ms: int
+    shift_ms: int
+
+    @property
+    def grain_ms(self) -> int:
+        """Return the steps in which it moves: a quarter of an hour for a day."""
+        return max(self.window_ms // GRAINS, MIN_LENGTH_MS)
+
+    def read(self, session: Session, frame: Frame) -> Grid:
+        """Return, at each instant, the baseline that holds then."""
+        places = (frame.times_ms - self.shift_ms) // self.grain_ms
+        first, last = int(places[0]) * self.grain_ms, int(places[-1]) * self.grain_ms
+        grid = self._measured(session, frame, first, last)
+        take = places - places[0]
+        return Grid([_taken(one, take) for one in grid.series], len(take), grid.unit, grid.n_unit)
+
+    def _measured(self, session: Session, frame: Frame, first: int, last: int) -> Grid:
+        query = SignalQuery(
+            frame.servers, first - self.grain_ms, last, self.grain_ms, self.window_ms, frame.now_ms,
+            frame.state, None, frame.memo,
+        )  # fmt: skip
+        if first != last:
+            return grid_of(session, self.signal, query)
+        key = (self, last, frame.servers)
+        return _keep(session, key, lambda: grid_of(session, self.signal, query))
+
+
+def _taken(one: SignalSeries, take: NDArray[np.int64]) -> SignalSeries:
+    lower, upper = one.bounds
+    return SignalSeries(
+        one.labels, one.value[take], one.why[take], one.n[take], lower[take], upper[take]
+    )  # fmt: skip
+
+
+def _keep(session: Session, key: tuple[Any, ...], make: Callable[[], Grid]) -> Grid:
+    """Return what was measured under this key before, or measure it now."""
+    engine = session.get_bind()
+    assert isinstance(engine, Engine)
+    kept = _kept.setdefault(engine, {})
+    if key not in kept:
+        if len(kept) >= MAX_KEPT:
+            kept.clear()
+        kept[key] = make()
+    return kept[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +118,13 @@ class OfLaunch:
 
 def _measured(session: Session, frame: Frame, server: Target, name: str, launch: Launch) -> Grid:
     """Return one point: the launch as it was last seen. Kept, because what is over does not change."""
-    engine = session.get_bind()
-    assert isinstance(engine, Engine)
-    kept = _kept.setdefault(engine, {})
+    to_ms = launch.last_seen_ms + 1
+    length_ms = min(to_ms - launch.first_seen_ms, LOOK_BACK_MS)
+    query = SignalQuery(
+        (server,), to_ms - length_ms, to_ms, length_ms, length_ms, to_ms, frame.state, str(launch.id), {}
+    )  # fmt: skip
     key = (name, launch.id, launch.last_seen_ms)
-    if key not in kept:
-        to_ms = launch.last_seen_ms + 1
-        length_ms = min(to_ms - launch.first_seen_ms, LOOK_BACK_MS)
-        query = SignalQuery(
-            (server,), to_ms - length_ms, to_ms, length_ms, length_ms, to_ms, frame.state, str(launch.id), {}
-        )  # fmt: skip
-        if len(kept) >= MAX_KEPT:
-            kept.clear()
-        kept[key] = grid_of(session, signal(name).name, query)
-    return kept[key]
+    return _keep(session, key, lambda: grid_of(session, name, query))
 
 
 def _spread(first: SignalSeries, points: dict[int, SignalSeries], size: int) -> SignalSeries:

@@ -81,7 +81,7 @@ def number(value: float, unit: str = "") -> str:
         return f"{100 * value:.3g} %"
     if abs(value) >= 1e6:
         return f"{value:.3g} {unit}".strip()
-    digits = f"{value:,.0f}" if value == round(value) else f"{value:.{max(0, _decimals(value))}f}"
+    digits = f"{value:,.0f}" if value == round(value) else f"{value:,.{max(0, _decimals(value))}f}"
     return f"{digits} {unit}".strip()
 
 

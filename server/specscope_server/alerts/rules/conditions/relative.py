@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from specscope_server.acceptance.statistics import Ratio
-from specscope_server.alerts.rules.baselines import OfLaunch
+from specscope_server.alerts.rules.baselines import OfLaunch, Preceding
 from specscope_server.alerts.rules.condition import SignalCondition, Window
 from specscope_server.alerts.rules.judging import Judged, column, interval, number
 from specscope_server.alerts.rules.reads import Grid, Need, Points
@@ -59,7 +59,7 @@ class Condition(SignalCondition):
         """Return what is read: now, and the baseline."""
         now = Points(self.signal, self.window)
         if self.baseline == "preceding":
-            return now, Points(self.signal, self.baseline_window, self.window)
+            return now, Preceding(self.signal, self.baseline_window, self.window)
         if self.baseline == "same_hour_last_week":
             return now, Points(self.signal, HOUR_MS, WEEK_MS - HOUR_MS // 2)
         return now, OfLaunch(self.signal, self.baseline.partition(":")[2])
