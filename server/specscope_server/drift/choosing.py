@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
-from specscope_collectors.references.document import unpacked
+from specscope_collectors.references.document import BOUNDARIES, KIND_BYTES, SLOTS, kind_of, unpacked
 from specscope_server.drift.kept import Kept
 from specscope_server.drift.threads import one_thread
 from specscope_server.drift.yardsticks import (
@@ -64,8 +64,9 @@ def choose(session: Session, asked: Asked, hidden_size: int | None, model: str |
 
 _documents: Kept[Version, Training | Boundaries] = Kept(KEPT)
 _measured: Kept[tuple[Version | None, Version | None], Yardstick] = Kept(KEPT)
-_kinds: Kept[Version, bool] = Kept(1_000)
-"""Whether a version is of all boundaries: known for longer than what is in it."""
+_kinds: Kept[Version, str] = Kept(1_000)
+"""Known for longer than what is in a version."""
+NAMES: dict[type[Training] | type[Boundaries], str] = {Training: SLOTS, Boundaries: BOUNDARIES}
 
 
 def _put_together(training: Training | None, boundaries: Boundaries | None) -> Yardstick:
@@ -78,7 +79,7 @@ def _asked(session: Session, number: int, kind: type[Kind]) -> Kind:
     row = session.get(Row, number)
     if row is None:
         raise NotFound(f"there is no reference {number}; they are listed at /api/v1/references")
-    found = _read(row, kind)
+    found = _read(session, row, kind)
     if found is None:
         wanted = "of all boundaries" if kind is Boundaries else "of a training dump"
         raise InvalidInput(f"reference {number}, {row.name[:100]!r}, is not one {wanted}")
@@ -91,7 +92,7 @@ def _newest(
     """Return the newest that fits: of the same model if there is one, else of the same hidden size."""
     others = None
     for row in _candidates(session, hidden_size):
-        found = _read(row, kind)
+        found = _read(session, row, kind)
         if found is None or not _shares_ids(found, like):
             continue
         if is_same_model(row.model, model):
@@ -121,19 +122,22 @@ def is_same_model(one: str | None, other: str | None) -> bool:
     return bool(names[0]) and names[0] == names[1]
 
 
-def _read(row: Row, kind: type[Kind]) -> Kind | None:
-    """Return a version if it is of that kind."""
+def _read(session: Session, row: Row, kind: type[Kind]) -> Kind | None:
+    """Return a version if it is of that kind, which is told from its first bytes."""
     version = Version(row.id, row.key, row.name, row.version, row.made_ms)
-    is_boundaries = _kinds.get(version)
-    if is_boundaries is not None and is_boundaries != (kind is Boundaries):
+    if _kinds.made(version, lambda: _kind(session, row.id)) != NAMES[kind]:
         return None
     found = _documents.made(version, lambda: _opened(version, row.body))
-    _kinds.put(version, isinstance(found, Boundaries))
     return found if isinstance(found, kind) else None
+
+
+def _kind(session: Session, number: int) -> str:
+    beginning = select(func.substr(Row.body, 1, KIND_BYTES)).where(Row.id == number)
+    return kind_of(session.scalars(beginning).one())
 
 
 def _opened(version: Version, body: bytes) -> Training | Boundaries:
     document = unpacked(body)
-    if document.kind == "boundaries":
+    if document.kind == BOUNDARIES:
         return boundaries_of(version, document)
     return training_of(version, document)

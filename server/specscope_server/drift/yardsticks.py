@@ -10,7 +10,7 @@ import numpy as np
 from specscope_collectors.observations import StateProfile
 from specscope_collectors.references.document import Reference
 from specscope_collectors.states.bank import Bank, Place, bank_of
-from specscope_collectors.states.rules import judge
+from specscope_collectors.states.rules import FULL_ROWS, is_enough, judge
 from specscope_collectors.states.sums import Floats, Sums, UnequalError, sums_of
 from specscope_server.drift.reading import OTHER
 from specscope_server.drift.schemas import Resolution
@@ -47,8 +47,9 @@ class Training:
 
     def profile(self, slot: int, phase: str) -> Sums | None:
         """Return what a slot in a phase is compared with: drafts verify answers, prefill is everything."""
-        if phase != PREFILL and slot in self.answers:
-            return self.answers[slot]
+        answers = self.answers.get(slot)
+        if phase != PREFILL and answers is not None and answers.norms.rows >= FULL_ROWS:
+            return answers
         return self.slots.get(slot)
 
     def told(self, slot: int) -> int | None:
@@ -182,6 +183,8 @@ def yardstick_of(training: Training | None, boundaries: Boundaries | None) -> Ya
         return Yardstick(training, None, {})
     measured = {}
     for slot, sums in training.slots.items():
+        if not is_enough(sums.norms.rows, sums.requests):
+            continue
         agree = judge(sums, boundaries.bank, None, None).agree
         boundary = boundaries.bank.places[agree].boundary if agree is not None else None
         if boundary is not None:
