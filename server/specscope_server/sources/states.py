@@ -16,8 +16,10 @@ from specscope_server.store.series_reader import SeriesRef, find_series, read_bu
 ROWS, INVARIANTS = "states.rows", "states.invariants"
 CHECK_NORM, CHECK_SAMPLE = "states.check_ln_norm", "states.check_sample"
 WAITING = "states.push_waiting"
-LOOKED_MS, CHECKED_MS = 3_600_000, 1_800_000
-"""Counts are those of the last hour in which the launch was seen, comparisons of ranks of the last half."""
+LOOKED_MS, CHECKED_MS = 3_600_000, 300_000
+"""Counts are those of the last hour in which the launch was seen, comparisons of ranks those of the last five
+minutes: a few scrapes, as one may catch ranks at different samples.
+"""
 RANKS_APART = 0.02
 """Nats between ranks that hold the same rows; the same sums in another order make far less."""
 
