@@ -182,6 +182,40 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
         ),
     ),
     (
+        "What the draft sees",
+        (
+            Term(
+                "boundary",
+                "boundary b",
+                "The residual stream after b decoder layers: 0 is the embedding, n the last layer before the "
+                "final norm. Every layer id of every tool is turned into one.",
+            ),
+            Term(
+                "layer-id",
+                "layer id",
+                "A number by which a tool names a layer. Which boundary it means depends on the tool, its "
+                "version and the class of the model.",
+            ),
+            Term(
+                "slot",
+                "slot",
+                "Place in the concatenated hidden states that the draft reads; EAGLE-3 has three.",
+            ),
+            Term(
+                "reference",
+                "reference",
+                "Profiles of the hidden states that the draft was trained on, or of all boundaries of its "
+                "target, in versions.",
+            ),
+            Term(
+                "sink",
+                "sink",
+                "A row of massive norm, mostly at position 0. It is never pooled with other rows: one of "
+                "them can be nearly all of a total.",
+            ),
+        ),
+    ),
+    (
         "How a number is to be read",
         (
             Term(
