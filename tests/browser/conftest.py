@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 import uvicorn
 from fastapi import FastAPI
 from sqlalchemy import Engine, update
@@ -31,6 +32,14 @@ START_SECONDS = 20.0
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 HOSTILE = '<img src=x onerror="window.ran=1"></script><script>window.ran=1</script>'
 HOSTILE_LONG = HOSTILE + "\u202e\u05d0\u05d1\u05d2" + "y" * 5_000
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _plain_logs() -> None:
+    """Render log entries as plain text: rich tracebacks of failing requests take half a minute."""
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
 
 
 @contextmanager

@@ -4,8 +4,9 @@
 export function fieldValue({ type, kind, value, checked }) {
   if (type === "checkbox") return checked;
   const text = value.trim();
-  if (kind === "lines") return text.split("\n").map((line) => line.trim()).filter(Boolean);
   if (!text) return undefined;
+  if (kind === "lines") return lines(text);
+  if (kind === "matchers") return lines(text).map(asMatcher);
   if (kind === "number") return asNumber(text);
   if (kind === "json") return asJson(text);
   return kind === "verbatim" ? value : text;
@@ -29,6 +30,18 @@ export function bodyOf(fields) {
 /** Return the address with `{name}` replaced by fields, each as one part of a path. */
 export function pathOf(template, values) {
   return template.replace(/\{([a-z_]+)\}/g, (_, name) => encodeURIComponent(values[name] ?? ""));
+}
+
+function lines(text) {
+  return text.split("\n").map((line) => line.trim().replace(/,$/, "")).filter(Boolean);
+}
+
+/** `server=~"gpu.*"` as an object; quotes may be left out. */
+function asMatcher(line) {
+  const found = line.match(/^([A-Za-z_][A-Za-z0-9_]*)\s*(=~|!~|!=|=)\s*(.*)$/);
+  if (!found) throw new Error(`“${line}” is no condition; write e.g. rule="dead-draft"`);
+  const [, label, operator, value] = found;
+  return { label, operator, value: value.replace(/^"(.*)"$/, "$1") };
 }
 
 function put(target, [first, ...rest], value) {

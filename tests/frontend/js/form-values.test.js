@@ -27,3 +27,11 @@ test("a wrong value names its field", () => {
 test("fields in a path cannot leave their part of it", () => {
   assert.equal(pathOf("/api/v1/channels/{name}/test", { name: "../x?y" }), "/api/v1/channels/..%2Fx%3Fy/test");
 });
+
+test("conditions on labels, one a line", () => {
+  assert.deepEqual(fieldValue(text('rule="dead-draft",\n server =~ gpu.*\n', "matchers")), [
+    { label: "rule", operator: "=", value: "dead-draft" },
+    { label: "server", operator: "=~", value: "gpu.*" },
+  ]);
+  assert.throws(() => fieldValue(text("dead draft", "matchers")), /is no condition/);
+});
