@@ -130,7 +130,7 @@ def profile_of(states: Floats, text: Text, known_ids: Sequence[int] = (), **more
     ids = sorted(set(known_ids) & set(text.ids[is_good].tolist()))
     if ids:
         members = [is_good & (text.ids == token) for token in ids]
-        vectors = np.stack([units[each].sum(axis=0) for each in members]) @ projection_of(states.shape[1])
+        vectors = np.stack([units[each].sum(axis=0) for each in members]) @ _projection(states.shape[1])
         found |= {
             "token_ids": tuple(ids), "token_rows": tuple(int(each.sum()) for each in members),
             "token_directions": _bytes(vectors), "projection": NAME,
@@ -159,6 +159,11 @@ def _invariants(values: Floats, norms: Floats, is_good: NDArray[np.bool_], text:
 
 def _bytes(array: Floats) -> bytes:
     return np.ascontiguousarray(array, "<f4").tobytes()
+
+
+@cache
+def _projection(hidden_size: int) -> NDArray[np.float32]:
+    return projection_of(hidden_size)
 
 
 IDS = tuple(range(32))
