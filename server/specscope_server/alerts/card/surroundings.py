@@ -83,10 +83,14 @@ def _short(value: Any) -> str:
 
 
 def _events(session: Session, server_id: int, at_ms: int, now_ms: int) -> list[CardChange]:
+    """Return what was noted, but for launches: those are told with what differs."""
     query = (
         select(Event.time_ms, Event.kind, Event.message)
         .where(
-            Event.server_id == server_id, Event.time_ms > at_ms - LOOK_BACK_MS, Event.time_ms <= now_ms
+            Event.server_id == server_id,
+            Event.time_ms > at_ms - LOOK_BACK_MS,
+            Event.time_ms <= now_ms,
+            Event.kind != "launch",
         )
         .order_by(Event.time_ms.desc())
         .limit(MAX_CHANGES)
