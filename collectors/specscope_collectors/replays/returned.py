@@ -47,14 +47,17 @@ def why_not(info: Mapping[str, Any]) -> str | None:
 
 
 def through_engine(engine: Engine, training: Training, run: str) -> Gathered:
-    """Ask for states with each sample, one after the other. Raises ReplayError."""
+    """Ask for states with each sample, one after the other. Raises ReplayError.
+
+    The requests' ids are not those that a probe listens to: nobody would read what it keeps.
+    """
     reason = why_not(engine.info())
     if reason is not None:
         raise ReplayError(reason)
     gathered = Gathered(way="engine")
     for index, sample in enumerate(training.samples):
         more = {"return_hidden_states": True}
-        answer = engine.prefill(sample.token_ids.tolist(), f"{MARK}-{run}-{index}", more)
+        answer = engine.prefill(sample.token_ids.tolist(), f"{MARK}-direct-{run}-{index}", more)
         found = _served(sample, answer)
         if found is not None:
             gathered.served[index] = found

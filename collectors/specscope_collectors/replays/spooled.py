@@ -59,11 +59,16 @@ def through_probe(
     The folder need not be there yet: the probe makes it with its first file.
     """
     gathered = Gathered()
-    for index, sample in enumerate(training.samples):
-        engine.prefill(sample.token_ids.tolist(), f"{MARK}-{run}-{index}")
-        _gather(engine, gathered, index, len(sample.token_ids), run, spool, wait)
-        if not gathered.served:
-            break  # nothing of the first one: nothing of the others
+    try:
+        for index, sample in enumerate(training.samples):
+            engine.prefill(sample.token_ids.tolist(), f"{MARK}-{run}-{index}")
+            _gather(engine, gathered, index, len(sample.token_ids), run, spool, wait)
+            if not gathered.served:
+                break  # nothing of the first one: nothing of the others
+    finally:
+        for path in spool.glob(f"{MARK}-{run}-*.npz"):  # what came too late
+            with suppress(OSError):
+                path.unlink()
     if not gathered.served:
         gathered.missing = OFF
     return gathered

@@ -16,6 +16,7 @@ from specscope_collectors.replays.errors import ReplayError
 from specscope_collectors.replays.returned import through_engine, version_of, why_not
 from specscope_collectors.replays.samples import Sample, Training
 from specscope_collectors.replays.spooled import through_probe
+from specscope_probe.states.replaying import REQUEST
 
 HIDDEN, TOKENS = 4, 12
 STATES = np.arange(TOKENS * 2 * HIDDEN, dtype=np.float32).reshape(TOKENS, 2 * HIDDEN)
@@ -25,18 +26,21 @@ TRAINING = Training(
     (None, None), None,
 )  # fmt: skip
 
-Far = Callable[[dict[str, Any], Any], Engine]
+Far = Callable[..., Engine]
 
 
 @pytest.fixture
 def far() -> Far:
     """An engine that answers what it is told to."""
 
-    def make(info: dict[str, Any], answer: Any) -> Engine:
+    def make(info: dict[str, Any], answer: Any, asked: list[str] | None = None) -> Engine:
+        asked = [] if asked is None else asked
+
         def handle(request: httpx.Request) -> httpx.Response:
             if request.url.path.endswith("server_info"):
                 return httpx.Response(200, json=info)
             body = json.loads(request.content)
+            asked.append(body["rid"])
             assert "text" not in body
             assert body["sampling_params"]["max_new_tokens"] == 1
             return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
@@ -56,6 +60,18 @@ def test_rows_of_chunks_are_joined_and_those_of_answers_left_out(far: Far) -> No
     found = through_engine(far(GOOD, answered(states)), TRAINING, "ab" * 8)
     np.testing.assert_array_equal(found.served[0].states, STATES)
     np.testing.assert_array_equal(found.served[0].positions, np.arange(TOKENS))
+
+
+def test_no_probe_keeps_rows_that_come_back_in_answers(far: Far, tmp_path: Path) -> None:
+    direct: list[str] = []
+    through_engine(far(GOOD, answered([STATES.tolist()]), direct), TRAINING, "ab" * 8)
+    assert [REQUEST.fullmatch(each) for each in direct] == [None]
+    spooled: list[str] = []
+    through_probe(far(GOOD, {}, spooled), TRAINING, "ab" * 8, tmp_path, lambda seconds: None)
+    found = REQUEST.fullmatch(spooled[0])
+    assert found is not None
+    assert found.groups() == ("ab" * 8, "0")
+    assert not any(REQUEST.fullmatch(each) for each in spooled[1:]), "nudges are nobody's rows"
 
 
 def test_a_cached_prefix_has_no_rows(far: Far) -> None:
@@ -122,3 +138,4 @@ def test_a_hostile_file_in_the_spool_is_refused(far: Far, tmp_path: Path) -> Non
     np.savez(tmp_path / f"specscope-replay-{'ab' * 8}-00000-0000000.npz", states=np.array([object()]))
     with pytest.raises(ReplayError, match="not as the probe writes it"):
         through_probe(far(GOOD, {}), TRAINING, "ab" * 8, tmp_path, lambda seconds: None)
+    assert not list(tmp_path.iterdir())
