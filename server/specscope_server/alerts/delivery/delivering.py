@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy import Engine, exists, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from specscope_server.alerts.channels.opening import Opened
 from specscope_server.alerts.delivery import attempting
 from specscope_server.alerts.delivery.attempting import Attempted
 from specscope_server.alerts.delivery.claiming import Claimed, claim, due_channels
@@ -35,9 +36,7 @@ def attempt_claimed(
     if claimed.opened is None:
         attempted = Attempted("retry", claimed.trouble)
     else:
-        attempted = attempting.attempt(
-            claimed.opened, claimed.notification, claimed.webhook_id, claimed.attempts, clock(), options
-        )
+        attempted = _attempted(claimed, claimed.opened, clock(), options)
     status = record(engine, claimed, attempted, clock(), options, is_last=is_last)
     if attempted.outcome != "delivered":
         log.warning(
@@ -45,6 +44,16 @@ def attempt_claimed(
             reason=attempted.reason, attempt=claimed.attempts, status=status,
         )  # fmt: skip
     return attempted, status
+
+
+def _attempted(claimed: Claimed, opened: Opened, now_ms: int, options: DeliveryOptions) -> Attempted:
+    try:
+        return attempting.attempt(
+            opened, claimed.notification, claimed.webhook_id, claimed.attempts, now_ms, options
+        )
+    except Exception as error:  # a fault of ours holds up one delivery, and is logged as one
+        log.error("attempt broke off", channel=claimed.channel, exc_info=error)
+        return Attempted("unknown", f"the attempt broke off: {type(error).__name__}; see the server's log")
 
 
 def deliver_channel(engine: Engine, channel: str, worker: str, clock: Clock, options: DeliveryOptions) -> int:

@@ -67,7 +67,7 @@ def _card(
         alert_id=f"{fingerprint}-{began_ms}",
         fingerprint=fingerprint,
         rule=RULE,
-        title=f"The channel {channel} cannot be reached" if status == "firing" else f"{channel} works again",
+        title=f"Alerts do not get through to the channel {channel}",
         severity="critical",
         status=status,
         starts_ms=began_ms,

@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import httpcore
@@ -45,6 +46,12 @@ class _Progress:
         self.was_sent = self.was_sent or name == _BODY_SENT
 
 
+@lru_cache(maxsize=1)
+def default_tls() -> ssl.SSLContext:
+    """Return what checks certificates against the system's authorities; reading those takes a while."""
+    return ssl.create_default_context()
+
+
 def send(
     request: HttpRequest, policy: AddressPolicy, seconds: float, *, resolver: Resolver = resolve,
     tls: ssl.SSLContext | None = None,
@@ -53,7 +60,7 @@ def send(
     connector = Connector(policy, time.monotonic() + seconds, resolver)
     progress = _Progress()
     pool = httpcore.ConnectionPool(
-        ssl_context=tls or ssl.create_default_context(),
+        ssl_context=tls or default_tls(),
         max_keepalive_connections=0,
         network_backend=GuardedBackend(connector),
     )

@@ -12,7 +12,7 @@ from typing import Any
 from specscope_server.alerts.channels.contract import Delivered, Mail, Permanent, Retry, Verdict
 from specscope_server.alerts.delivery.addresses import AddressPolicy
 from specscope_server.alerts.delivery.connecting import Connector, NotConnected, Resolver, resolve
-from specscope_server.alerts.delivery.http import Lost
+from specscope_server.alerts.delivery.http import Lost, default_tls
 
 
 def send_mail(
@@ -21,7 +21,7 @@ def send_mail(
 ) -> tuple[Verdict, int | None]:  # fmt: skip
     """Return (what the server meant, its code). Raises `Lost` when it did not say."""
     connector = Connector(policy, time.monotonic() + seconds, resolver)
-    context = tls or ssl.create_default_context()
+    context = tls or default_tls()
     progress = {"was_sent": False}
     try:
         with closing(_Session(mail, connector, context)) as session:
