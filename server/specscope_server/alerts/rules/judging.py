@@ -79,6 +79,7 @@ def number(value: float, unit: str = "") -> str:
         return "not known"
     if unit == "1":
         return f"{100 * value:.3g} %"
+    unit = "" if unit in ("flag", "level") else unit
     if abs(value) >= 1e6:
         return f"{value:.3g} {unit}".strip()
     digits = f"{value:,.0f}" if value == round(value) else f"{value:,.{max(0, _decimals(value))}f}"

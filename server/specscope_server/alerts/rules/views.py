@@ -126,7 +126,8 @@ class LeafView:
     def _explained(self, place: tuple[int, int], code: int) -> tuple[str, dict[str, Any]]:
         if code >= UNKNOWN:
             return self._unknown(place, Why(code - UNKNOWN)), {}
-        words, evidence = self.group.module.explain(self.condition, self.group.reads, place)
+        is_breach = code == BREACH
+        words, evidence = self.group.module.explain(self.condition, self.group.reads, place, is_breach)
         return words, evidence
 
     def _unknown(self, place: tuple[int, int], why: Why) -> str:

@@ -20,8 +20,8 @@ from specscope_server.alerts.rules.reading import Reading, Status
 from specscope_server.alerts.rules.schema import Origin, StoredRule
 from specscope_server.store.ingest import IngestWriter
 
-HOUR = 720
-"""Scrapes."""
+HOUR, PART = 720, 300
+"""Scrapes: an hour, and 25 minutes."""
 CYCLES = 40.0
 
 
@@ -119,8 +119,8 @@ def test_speculation_losing(sqlite_engine: Engine, feed: Feed, length: float, is
     feed.launch("plain", speculative={"algorithm": None, "num_steps": None, "num_draft_tokens": None})
     play(feed, engine(is_plain=True, length=1.0, parts={"verify": 27.0}), scrapes=120)
     feed.launch("spec", time_ms=at(130))
-    play(feed, engine(length=length), scrapes=180, start_ms=at(130))
-    found = fires(sqlite_engine, "speculation-losing", at(310))
+    play(feed, engine(length=length), scrapes=100, start_ms=at(130))
+    found = fires(sqlite_engine, "speculation-losing", at(230))
     assert (found is not None) is is_losing
     if found is not None:
         assert found.value is not None
@@ -129,8 +129,8 @@ def test_speculation_losing(sqlite_engine: Engine, feed: Feed, length: float, is
 
 def test_speculation_losing_says_nothing_without_a_baseline(sqlite_engine: Engine, feed: Feed) -> None:
     feed.launch()
-    play(feed, engine(length=1.05), scrapes=180)
-    [found] = ask(sqlite_engine, "speculation-losing", at(180))
+    play(feed, engine(length=1.05), scrapes=60)
+    [found] = ask(sqlite_engine, "speculation-losing", at(60))
     assert found.status is Status.NO_DATA
 
 
@@ -140,8 +140,8 @@ def test_speculation_losing_says_nothing_without_a_baseline(sqlite_engine: Engin
 def test_verify_slower(sqlite_engine: Engine, feed: Feed, verify: float, batch: int, is_slower: bool) -> None:
     six_hours = 6 * HOUR * SCRAPE_MS
     boundary = T0 - T0 % six_hours + six_hours
-    feed.launch(time_ms=boundary - 900_000)
-    play(feed, engine(), scrapes=170, start_ms=boundary - 900_000)
+    feed.launch(time_ms=boundary - 600_000)
+    play(feed, engine(), scrapes=115, start_ms=boundary - 600_000)
     parts = {
         "draft": 1.4,
         "verify_prepare": 0.2,
@@ -150,8 +150,8 @@ def test_verify_slower(sqlite_engine: Engine, feed: Feed, verify: float, batch: 
         "draft_extend": 0.6,
         "other": 0.3,
     }
-    play(feed, engine(parts=parts, batch=batch), scrapes=180, start_ms=boundary)
-    found = fires(sqlite_engine, "verify-slower", boundary + 180 * SCRAPE_MS)
+    play(feed, engine(parts=parts, batch=batch), scrapes=181, start_ms=boundary)
+    found = fires(sqlite_engine, "verify-slower", boundary + 181 * SCRAPE_MS)
     assert (found is not None) is is_slower
 
 
@@ -289,42 +289,42 @@ def nothing_fires(store: Engine, from_ms: int, to_ms: int, *, but: Sequence[str]
 
 
 def test_a_busy_idle_busy_history_raises_none(sqlite_engine: Engine, feed: Feed) -> None:
-    """Gauges freeze over two idle hours, counters stand still, one outage of three minutes, one restart."""
+    """Gauges freeze over two idle stretches, counters stand still, an outage of three minutes, a restart."""
     feed.launch()
-    drafts(feed, 0, HOUR, GOOD)
-    tau = [level("spec.accept_length", 2.62, at(index)) for index in range(1, 4 * HOUR)]
+    drafts(feed, 0, PART, GOOD)
+    tau = [level("spec.accept_length", 2.62, at(index)) for index in range(1, 4 * PART)]
     feed.send(*tau)
-    drafts(feed, HOUR, 2 * HOUR, (0.0, 0.0, 0.0), cycles=0.0)
-    drafts(feed, 3 * HOUR, HOUR // 2, GOOD)
-    feed.launch("b", time_ms=at(3.6 * HOUR))
-    drafts(feed, round(3.6 * HOUR), HOUR // 3, GOOD)
+    drafts(feed, PART, 2 * PART, (0.0, 0.0, 0.0), cycles=0.0)
+    drafts(feed, 3 * PART, PART // 2, GOOD)
+    feed.launch("b", time_ms=at(3.6 * PART))
+    drafts(feed, round(3.6 * PART), PART // 3, GOOD)
     feed.send(
         *(
             Level(
                 metric="scrape.up", labels={"source": "sglang_metrics"}, time_ms=at(index),
-                value=float(not 600 < index < 636),
+                value=float(not 220 < index < 256),
             )
-            for index in range(1, 4 * HOUR)
+            for index in range(1, 4 * PART)
         )
     )  # fmt: skip
-    nothing_fires(sqlite_engine, T0, at(3.9 * HOUR))
+    nothing_fires(sqlite_engine, T0, at(3.9 * PART))
 
 
-def test_the_same_history_with_a_dead_hour_raises_that_alone(sqlite_engine: Engine, feed: Feed) -> None:
+def test_the_same_history_with_a_dead_stretch_raises_that_alone(sqlite_engine: Engine, feed: Feed) -> None:
     feed.launch()
-    drafts(feed, 0, HOUR, GOOD)
-    drafts(feed, HOUR, HOUR, (0.05, 0.02, 0.0))
-    drafts(feed, 2 * HOUR, HOUR, GOOD)
+    drafts(feed, 0, PART, GOOD)
+    drafts(feed, PART, PART, (0.05, 0.02, 0.0))
+    drafts(feed, 2 * PART, PART, GOOD)
     with Session(sqlite_engine) as session:
         rule = pack()["dead-draft"]
-        found = backtest(session, state_of(sqlite_engine), rule, T0, at(3 * HOUR), 15_000)
+        found = backtest(session, state_of(sqlite_engine), rule, T0, at(3 * PART), 15_000)
         [fire] = found.fires
-        assert at(HOUR) + 5 * MINUTE < fire.fired_ms < at(HOUR) + 12 * MINUTE
+        assert at(PART) + 5 * MINUTE < fire.fired_ms < at(PART) + 12 * MINUTE
         assert fire.resolved_ms is not None
-        assert at(2 * HOUR) + 10 * MINUTE < fire.resolved_ms < at(2 * HOUR) + 17 * MINUTE
+        assert at(2 * PART) + 10 * MINUTE < fire.resolved_ms < at(2 * PART) + 17 * MINUTE
         assert fire.peak.value == pytest.approx(1.05, abs=0.01)
         late = replace_rule(rule, for_=4 * 3_600_000)
-        assert backtest(session, state_of(sqlite_engine), late, T0, at(3 * HOUR), 15_000).pending_only == 1
+        assert backtest(session, state_of(sqlite_engine), late, T0, at(3 * PART), 15_000).pending_only == 1
 
 
 def replace_rule(rule: Any, **fields: Any) -> Any:

@@ -44,12 +44,12 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
 
 
 def explain(
-    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return in words what is missing."""
     before = float(reads[1].value[place])
-    words = (
-        f"{condition.signal} has no value in the last {write_duration(condition.window)}; it had in the "
-        f"{write_duration(condition.lookback)} before"
-    )
+    window, lookback = write_duration(condition.window), write_duration(condition.lookback)
+    words = f"{condition.signal} has no value in the last {window}; it had in the {lookback} before"
+    if not is_breach:
+        words = f"{condition.signal} is there in the last {window}, or the engine is idle"
     return words, {"signal": condition.signal, "before": before if before == before else None}

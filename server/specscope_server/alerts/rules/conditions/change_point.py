@@ -98,7 +98,7 @@ def _median(rows: Floats) -> Floats:
 
 
 def explain(
-    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return the comparison in words, and as evidence."""
     grid = reads[0]

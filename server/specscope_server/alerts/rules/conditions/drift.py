@@ -45,7 +45,7 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
 
 
 def explain(
-    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return the level in words; the series' own words say what is nearest."""
     level = int(np.nan_to_num(reads[0].value[place]))

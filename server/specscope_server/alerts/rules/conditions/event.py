@@ -42,7 +42,7 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
 
 
 def explain(
-    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return the newest event's own words."""
     series = reads[0].series[place[0]]

@@ -102,7 +102,7 @@ def _ratio(*parts: float) -> Ratio:
 
 
 def explain(
-    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return the comparison in words, and as evidence."""
     grid, base = reads[0], reads[1].aligned(reads[0].keys)

@@ -50,7 +50,7 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
 
 
 def explain(
-    condition: Condition, reads: Sequence[Grid], place: tuple[int, int]
+    condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
     """Return the comparison in words, and as evidence."""
     grid = reads[0]
@@ -60,8 +60,10 @@ def explain(
     limit = condition.above if condition.above is not None else condition.below
     side = "above" if condition.above is not None else "below"
     known = np.isfinite(low) and np.isfinite(high)
-    how = f"{side} {number(limit or 0.0, unit)}"
-    if condition.on == "interval":
-        how += ", with its whole interval" if known else "; no interval is known here, the value decides"
+    how = f"{'' if is_breach else 'not '}{side} {number(limit or 0.0, unit)}"
+    if condition.on == "interval" and not known:
+        how += "; no interval is known here, the value decides"
+    elif condition.on == "interval":
+        how += " with its whole interval"
     evidence = {"signal": condition.signal, side: limit, "on": condition.on}
     return f"{number(value, unit)}{interval(low, high, unit)}, {how}", evidence
