@@ -26,9 +26,12 @@ def session(sqlite_engine: Engine) -> Session:
     old = launch("a", time_ms=NOW - 48 * HOUR_MS, config={"num_steps": 3, "draft": "x"}, model="qwen")
     new = launch("b", time_ms=NOW - 600_000, config={"num_steps": 5, "draft": "x"}, model="qwen")
     note = Event(time_ms=NOW - 60_000, kind="note", message="deployed build 17", detail={})
+    same = Event(time_ms=NOW - 590_000, kind="config_change", message="another configuration", detail={})
+    crash = Event(time_ms=NOW - 300_000, kind="restart", message="the log says so", detail={})
+    rows = Event(time_ms=NOW - 50_000, kind="state_rows", message="12 sampled rows", detail={})
     early = Event(time_ms=NOW - 3 * HOUR_MS, kind="note", message="long ago", detail={})
     writer.apply(batch(old, sequence=1))
-    writer.apply(batch(new, note, early, sequence=2, launch="b"))
+    writer.apply(batch(new, note, early, same, crash, rows, sequence=2, launch="b"))
     return Session(sqlite_engine)
 
 
@@ -36,6 +39,7 @@ def test_what_changed_just_before(session: Session) -> None:
     found = surroundings_of(session, SERVER, NOW, NOW)
     assert [(change.kind, change.text) for change in found.changes] == [
         ("launch", "num_steps 3 → 5"),
+        ("restart", "the log says so"),
         ("note", "deployed build 17"),
     ]
     assert (found.model, found.is_demo) == ("qwen", False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,11 @@ from specscope_server.store.lookup import newest_launch, previous_launch
 LOOK_BACK_MS = 3_600_000
 """A change is "just before" when it is at most this much older than the first breach."""
 MAX_CHANGES = 10
+NO_CHANGES = ("launch", "state_capture", "state_rows", "capture", "boundaries")
+"""Kinds of events that are observations, not changes; launches are told with what differs."""
+OF_LAUNCHES = ("restart", "config_change")
+SAME_MS = 60_000
+"""A restart that was noted this near to a launch is that launch."""
 MAX_TEXT = 200
 MAX_KEYS = 5
 
@@ -36,7 +42,8 @@ def surroundings_of(session: Session, server_name: str, at_ms: int, now_ms: int)
     if server is None:
         return Surroundings()
     launch = newest_launch(session, server.id)
-    changes = [*_launches(session, server.id, at_ms, now_ms), *_events(session, server.id, at_ms, now_ms)]
+    launches = _launches(session, server.id, at_ms, now_ms)
+    changes = [*launches, *_events(session, server.id, at_ms, now_ms, launches)]
     newest = sorted(changes, key=lambda change: change.at_ms)[-MAX_CHANGES:]
     if launch is None:
         return Surroundings(changes=newest)
@@ -82,17 +89,25 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def _events(session: Session, server_id: int, at_ms: int, now_ms: int) -> list[CardChange]:
-    """Return what was noted, but for launches: those are told with what differs."""
+def _events(
+    session: Session, server_id: int, at_ms: int, now_ms: int, launches: Sequence[CardChange]
+) -> list[CardChange]:
+    """Return what was noted, but for what the launches say better."""
     query = (
         select(Event.time_ms, Event.kind, Event.message)
         .where(
             Event.server_id == server_id,
             Event.time_ms > at_ms - LOOK_BACK_MS,
             Event.time_ms <= now_ms,
-            Event.kind != "launch",
+            Event.kind.not_in(NO_CHANGES),
         )
         .order_by(Event.time_ms.desc())
         .limit(MAX_CHANGES)
     )  # fmt: skip
-    return [CardChange(row.time_ms, row.kind[:40], row.message[:MAX_TEXT]) for row in session.execute(query)]
+    found = [CardChange(row.time_ms, row.kind[:40], row.message[:MAX_TEXT]) for row in session.execute(query)]
+    return [
+        change
+        for change in found
+        if change.kind not in OF_LAUNCHES
+        or all(abs(change.at_ms - launch.at_ms) > SAME_MS for launch in launches)
+    ]
