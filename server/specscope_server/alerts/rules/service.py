@@ -238,14 +238,20 @@ def _answer(rule: Rule, found: Backtest) -> BacktestAnswer:
 
 
 def _words(found: Backtest) -> str:
-    days = (found.to_ms - max(found.covered_from_ms, found.from_ms)) / 86_400_000
-    length = f"{days:.0f} days" if days >= 2 else f"{24 * days:.0f} hours"
+    length = _length(found.to_ms - max(found.covered_from_ms, found.from_ms))
     times = len(found.fires)
     if not found.counts.get("ok") and not found.counts.get("breach"):
         return f"In these {length} there was nothing to judge"
     if not times:
         return f"It would not have fired in these {length}"
     return f"It would have fired {times} time{'s' * (times != 1)} in these {length}"
+
+
+def _length(span_ms: int) -> str:
+    for unit, size_ms in (("days", 86_400_000), ("hours", 3_600_000)):
+        if span_ms >= 2 * size_ms:
+            return f"{span_ms / size_ms:.0f} {unit}"
+    return f"{max(span_ms / 60_000, 1):.0f} minutes"
 
 
 def _fire(rule: Rule, fire: Fire, end_ms: int) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import Engine
-from tests.server.alerts.rules.support import MINUTE, readings, rule_of
+from sqlalchemy.orm import Session
+from tests.server.alerts.rules.support import MINUTE, readings, rule_of, state_of
 from tests.server.seed import NOW, SCRAPE_MS, SERVER, T0, Feed, growth, rank_labels
 
 from specscope_collectors.observations import Event
+from specscope_server.alerts.rules.evaluate import evaluate
 from specscope_server.alerts.rules.reading import Cause, Status
 from specscope_server.store.ingest import IngestWriter
 
@@ -210,3 +212,24 @@ def test_a_rule_that_cannot_be_read_is_an_error_and_spares_the_others(
     assert "no.such" in found["broken"].reason
     assert found["broken"].labels == {"server": SERVER}
     assert found["fine"].status is Status.BREACH
+
+
+def test_alerts_that_are_not_normal_get_their_reading_and_what_vanished_gets_none(
+    sqlite_engine: Engine, feed: Feed
+) -> None:
+    feed.launch()
+    feed.scrapes(10, running=3)
+    fine = rule_of({"kind": "threshold", "signal": "metric:requests.running", "above": 9}, name="fine")
+    broken = rule_of({"kind": "threshold", "signal": "no.such", "above": 1}, name="broken")
+    with Session(sqlite_engine) as session:
+        found = evaluate(session, state_of(sqlite_engine), [fine, broken], at(10))
+        everything = list(found)
+    assert [reading.rule for reading in found.notable] == ["broken"]
+    [key] = [reading.key for reading in everything if reading.rule == "fine"]
+    gone = ("fine", (("server", "another"),))
+    rank = ("broken", (("rank", "1"), ("server", SERVER)))
+    told = {reading.key: reading.status for reading in found.readings([key, gone, rank])}
+    assert told[key] is Status.OK
+    assert gone not in told
+    assert told[rank] is Status.ERROR  # it could not be read, so it has not vanished
+    assert found.problems

@@ -138,7 +138,7 @@ def test_a_replay_says_when_it_would_have_fired(web: Web, store_engine: Engine) 
     feed.scrapes(239, start + 480 * SCRAPE_MS, tau=2.5, running=2)
     asked = {"rule": {**BODY, "for": "5m"}, "from": "now-1h"}
     found = call(web, "POST", "rules/backtest", json=asked)
-    assert found["words"].startswith("It would have fired 1 time")
+    assert found["words"] == "It would have fired 1 time in these 60 minutes"
     [fire] = found["fires"]
     assert fire["peak"] == pytest.approx(1.3)
     assert fire["page"].startswith("/acceptance?server=gpu1")
