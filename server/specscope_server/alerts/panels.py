@@ -21,4 +21,4 @@ def _timeline(session: Session, query: PanelQuery, theme: Theme) -> Figure:
     return timeline_figure(spans, window.from_ms, window.to_ms, theme, is_demo=is_demo)
 
 
-PANELS = (Panel(TIMELINE, _timeline),)
+PANELS = (Panel(TIMELINE, _timeline, shows_alerts=False),)

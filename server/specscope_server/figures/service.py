@@ -51,7 +51,10 @@ def panel(name: str) -> Panel:
 
 def drawn(session: Session, name: str, query: PanelQuery, theme: Theme) -> Figure:
     """Return a figure as its domain draws it, with the alerts that fired then. Raises as `Panel.draw`."""
-    figure = panel(name).draw(session, query, theme)
+    chosen = panel(name)
+    figure = chosen.draw(session, query, theme)
+    if not chosen.shows_alerts:
+        return figure
     window = query.range.window()
     add_alerts(figure, read_spans(session, query.server, window.from_ms, window.to_ms), theme)
     return figure

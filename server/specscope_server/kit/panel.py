@@ -38,3 +38,5 @@ class Panel:
     words: Words
     draw: Callable[[Session, PanelQuery, Theme], Figure]
     """Raises `NotFound` or `InvalidInput` for a server, launch or range that cannot be shown."""
+    shows_alerts: bool = True
+    """Whether alerts that fired are marked in it, if its x is time."""

@@ -25,6 +25,8 @@ STATE_WORDS = {
 DELIVERY_KINDS = {"sent": "ok", "pending": "unknown", "claimed": "unknown", "failed": "bad"}
 OUTCOME_KINDS = {"delivered": "ok", "retry": "warn", "unknown": "warn"}
 LOUD = ("firing", "recovering")
+SAID = ("server", "rule", "category", "severity")
+"""Labels that a row says elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def alert_row(item: AlertItem, now_ms: int) -> AlertRow:
         item=item,
         kind=kind,
         words=f"{item.severity}, {words}",
-        labels=tuple((name, value) for name, value in sorted(item.labels.items()) if name != "server"),
+        labels=tuple((name, value) for name, value in sorted(item.labels.items()) if name not in SAID),
         server=item.labels.get("server", ""),
         muted=muted_words(item.muted_by),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
 from sqlalchemy.orm import Session
 
 from specscope_server.alerts import detail, listing
@@ -73,8 +72,12 @@ def rules_of(session: Session, state: AppState) -> Content:
         if item.state in alert_views.LOUD:
             firing[item.rule] = firing.get(item.rule, 0) + 1
     return {
-        "problem": None, "charts": [], "rules": rules.list_rules(session).rules, "firing": firing, "views": alert_views,
-    }  # fmt: skip
+        "problem": None,
+        "charts": [],
+        "rules": rules.list_rules(session).rules,
+        "firing": firing,
+        "views": alert_views,
+    }
 
 
 def channels_of(session: Session, state: AppState) -> Content:
@@ -103,11 +106,6 @@ def delivery_of(session: Session, number: int) -> Content:
         }
     except NotFound as error:
         return {"problem": error, "charts": [], "delivery": None}
-
-
-def is_admin_needed(request: Request) -> bool:
-    """Tell whether a token is set, so that changes need one of the scope ``admin``."""
-    return request.app.state.settings.token is not None
 
 
 def _health(state: AppState) -> str:
