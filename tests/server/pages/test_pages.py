@@ -16,7 +16,7 @@ from specscope_server.pages.glossary import GROUPS
 from specscope_server.settings import Settings
 from specscope_server.store.ingest import IngestWriter
 
-PAGES = ["/", "/acceptance", "/sources", "/glossary", "/patterns", "/login"]
+PAGES = ["/", "/acceptance", "/drift", "/sources", "/glossary", "/patterns", "/login"]
 HTML = {"accept": "text/html"}
 HOSTILE = '<img src=x onerror="alert(1)"></script>\u202e'
 
