@@ -52,21 +52,23 @@ def when_short(at_ms: int) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Return four significant digits with the unit; "unknown" for None."""
+    """Return four significant digits with the unit, or whole thousands; "unknown" for None."""
     if value is None or not math.isfinite(value):
         return "unknown"
     if unit == "ratio":
         return f"{value * 100:.4g} %"
-    return f"{value:.4g} {unit}".rstrip()
+    digits = f"{value:,.0f}" if 1_000 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{digits} {unit}".rstrip()
 
 
 def value_words(value: CardValue) -> str:
     """Return e.g. ``1.21 tokens per cycle (95 % interval 1.18 to 1.24), limit 1.5``."""
     text = number(value.value, value.unit)
+    bare = value.unit if value.unit == "ratio" else ""  # the unit is said once
     if value.lower is not None and value.upper is not None:
-        text += f" (95 % interval {number(value.lower, value.unit)} to {number(value.upper, value.unit)})"
+        text += f" (95 % interval {number(value.lower, bare)} to {number(value.upper, bare)})"
     if value.bound is not None:
-        text += f", limit {number(value.bound, value.unit)}"
+        text += f", limit {number(value.bound, bare)}"
     return text
 
 
