@@ -125,6 +125,7 @@ def test_a_rule_is_written_checked_tried_and_stored(loud_site: str, visitor: Vis
     visit.page.select_option("[name=from]", "now-1d")
     visit.page.click("[data-action=backtest]")
     settled(visit, "[data-editor-answer]", "fired")
+    visit.page.wait_for_selector("[data-figure] .scatterlayer .trace")
     visit.shoot("alerts-edit-tried")
     visit.page.click("[data-action=save]")
     visit.page.wait_for_url("**/alerts/edit?name=mine")

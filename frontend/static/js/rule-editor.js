@@ -1,6 +1,9 @@
 // The editor of a rule: what is typed is checked a moment later; "Try on history" and "Save" ask first for the same.
 
 import { fragment } from "./fetching.js";
+import { panelLayout } from "./figure-layout.js";
+import { loadPlotly } from "./plotly-loader.js";
+import { theme } from "./theme.js";
 
 const PAUSE_MS = 700;
 const QUESTIONS = { check: "Checking…", backtest: "Trying on history…", save: "Saving…" };
@@ -57,13 +60,23 @@ class Editor {
   #question(action) {
     const { text, from, server } = this.form.elements;
     const { name, version } = this.form.dataset;
-    return { action, text: text.value, name, version: Number(version), from: from.value, server: server?.value ?? "" };
+    return { action, text: text.value, name, version: Number(version), from: from.value, server: server?.value ?? "", theme: theme() };
   }
 
   #show(answer) {
     const saved = answer.querySelector("[data-saved]")?.dataset.saved;
     this.status.textContent = saved ? "Saved." : "";
     this.place.replaceChildren(...answer.body.childNodes);
+    const picture = this.place.querySelector("[data-figure]");
+    if (picture) draw(picture);
     if (saved) location.assign(`/alerts/edit?${new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(location.search)), name: saved })}`);
   }
+}
+
+async function draw(place) {
+  const { data, layout } = JSON.parse(place.dataset.figure);
+  const plotly = await loadPlotly();
+  const names = data.map((trace) => trace.name ?? "");
+  const size = { width: place.clientWidth, height: place.clientHeight, names };
+  await plotly.newPlot(place, data, panelLayout(layout, size), { displayModeBar: false, responsive: true });
 }

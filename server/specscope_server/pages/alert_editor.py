@@ -9,7 +9,10 @@ import msgspec
 import yaml
 from sqlalchemy.orm import Session
 
+from specscope_server.alerts.preview import preview_figure
 from specscope_server.alerts.rules import service
+from specscope_server.alerts.rules.evaluate import watched
+from specscope_server.alerts.rules.problems import read_rule
 from specscope_server.alerts.rules.schemas import (
     EXAMPLE_RULE,
     BacktestAnswer,
@@ -18,6 +21,9 @@ from specscope_server.alerts.rules.schemas import (
     Validation,
 )
 from specscope_server.kit.errors import Conflict, InvalidInput, NotFound
+from specscope_server.kit.figures import epoch_ms
+from specscope_server.kit.figures_theme import LIGHT, THEMES
+from specscope_server.kit.web.formats import dump_json
 from specscope_server.kit.web.state import AppState
 from specscope_server.kit.yaml_text import Document, YamlError, read_yaml
 
@@ -35,6 +41,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_: str = msgspec.field(name="from", default="now-7d")
     to: str = "now"
     server: str = ""
+    theme: str = "light"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,8 @@ class Answer:
     """(line or 0, field, reason)."""
     checked: Validation | None = None
     backtest: BacktestAnswer | None = None
+    figure: str = ""
+    """The signal over the range, as plotly takes it (JSON); '' = there is none."""
     saved: RuleItem | None = None
     failure: str = ""
 
@@ -79,7 +88,8 @@ def _act(
         question = BacktestQuestion.model_validate(
             {"rule": body, "from": asked.from_, "to": asked.to, "server": asked.server or None}
         )
-        return Answer(checked=checked, backtest=service.replay(session, state, question))
+        tried = service.replay(session, state, question)
+        return Answer(checked=checked, backtest=tried, figure=_figure(session, state, asked, body, tried))
     if asked.action == "save":
         session.rollback()  # ends the read, so that on SQLite the write that follows is not behind it
         if asked.name:
@@ -88,6 +98,15 @@ def _act(
             service.create(state.engine, body, actor, state.clock())
         return Answer(checked=checked, saved=service.get_rule(session, str(body["name"])))
     return Answer(checked=checked)
+
+
+def _figure(session: Session, state: AppState, asked: Asked, body: Any, tried: BacktestAnswer) -> str:
+    """Return what the rule watched in the range that was tried, drawn."""
+    servers = [each for each in watched(session) if asked.server in ("", each.name)]
+    span = (round(epoch_ms(tried.from_)), round(epoch_ms(tried.to)))
+    theme = THEMES.get(asked.theme, LIGHT)
+    drawn = preview_figure(session, state, read_rule(body), servers, span, tried.fires, theme)
+    return "" if drawn is None else dump_json(drawn).decode()
 
 
 def _with_lines(checked: Validation, document: Document) -> list[tuple[int, str, str]]:
