@@ -15,7 +15,7 @@ PINS := pyproject.toml requirements/constraints.txt scripts/bootstrap.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo demo-real check test bench docs constraints clean
+.PHONY: help setup demo demo-real check test bench drift-study docs constraints clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test: $(VENV)/.setup-dev ## all tests, against a real engine, databases and brow
 
 bench: $(VENV)/.setup-dev ## benchmarks: ratios measured in one run
 	$(BIN)/pytest -m benchmark -s tests/benchmarks tests/e2e $(ARGS)
+
+drift-study: $(VENV)/.setup-dev ## how often the drift rules are wrong, on a real model: an hour the first time
+	$(BIN)/python -m tests.benchmarks.drift_study
 
 docs: $(VENV)/.setup-dev ## write the generated pages of docs/ anew
 	$(BIN)/python scripts/docs.py
