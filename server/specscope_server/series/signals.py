@@ -115,7 +115,9 @@ def _key(line: Line) -> tuple[object, ...]:
 def _over(older: SignalSeries, newer: SignalSeries) -> SignalSeries:
     """Return the newer launch's points, and the older one's where it has none."""
     seen = ~np.isnan(newer.value)
-    pick = {name: np.where(seen, getattr(newer, name), getattr(older, name)) for name in ("value", "why", "n")}
+    pick = {
+        name: np.where(seen, getattr(newer, name), getattr(older, name)) for name in ("value", "why", "n")
+    }
     return SignalSeries(newer.labels, pick["value"], pick["why"], pick["n"])
 
 
