@@ -22,7 +22,7 @@ WORDS = {
 
 def disagreements_of(rows: Sequence[BoundaryRow], model_class: str | None) -> list[Disagreement]:
     """Return all, faults first."""
-    found = [*_pairs(rows), *_graphs(rows), *_lost(rows), *_upgrades(rows, model_class)]
+    found = [*_pairs(rows), *_graphs(rows), *_lost(rows), *_embedding(rows), *_upgrades(rows, model_class)]
     return sorted(found, key=lambda each: not each.is_fault)
 
 
@@ -69,6 +69,21 @@ def _lost(rows: Sequence[BoundaryRow]) -> Iterator[Disagreement]:
                 f"{len(row.boundaries)} slots, and the draft wants {len(set(row.ids))}."
             )
             yield Disagreement(kind="lost", is_fault=True, message=message, rows=[place])
+
+
+def _embedding(rows: Sequence[BoundaryRow]) -> Iterator[Disagreement]:
+    """The embedding as a slot is possible, and seldom what anybody trained on."""
+    trained = _place(rows, Role.TRAINED)
+    if trained is not None and rows[trained].boundaries is not None:
+        return
+    for place, row in enumerate(rows):
+        if row.role in (Role.CAPTURED, Role.ASKED) and row.boundaries and row.boundaries[0] == 0:
+            message = (
+                f"Slot 0 is boundary 0, the embedding ({row.title.lower()}): hardly a draft is trained on "
+                "it. A reference of the training dump would tell."
+            )
+            yield Disagreement(kind="embedding", is_fault=False, message=message, rows=[place])
+            return
 
 
 def _upgrades(rows: Sequence[BoundaryRow], model_class: str | None) -> Iterator[Disagreement]:
@@ -128,10 +143,9 @@ def verdict_of(rows: Sequence[BoundaryRow], found: Sequence[Disagreement]) -> Ve
     sides = {row.role for row in told} & {Role.TRAINED, Role.ASKED, Role.CAPTURED}
     notes = [each.message for each in found]
     if len(sides) >= 2:
-        shown = next(row for row in told if row.role in sides)
-        return Verdict(
-            state="ok", headline=f"Layer ids agree: {as_text(shown.boundaries or [])}", reasons=notes
-        )
+        shown = as_text(next(row for row in told if row.role in sides).boundaries or [])
+        words = "Layer ids agree" if Role.TRAINED in sides else "The model captures what the draft asks for"
+        return Verdict(state="ok", headline=f"{words}: {shown}", reasons=notes)
     if sides:
         reason = "Only one side is known: there is nothing to compare it with."
         return Verdict(state="unknown", headline="Layer ids: one side is known", reasons=[reason, *notes])

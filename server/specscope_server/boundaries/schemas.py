@@ -54,7 +54,7 @@ class Disagreement(BaseModel):
 
     kind: str = Field(
         description="`trained_captured`, `trained_asked`, `asked_captured`, `graphs`, `upgrade`, "
-        "`next_upgrade` or `lost`"
+        "`next_upgrade`, `lost`, `embedding` or `what_if`"
     )
     is_fault: bool = Field(description="False: worth knowing, nothing is wrong yet")
     message: str

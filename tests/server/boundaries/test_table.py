@@ -164,6 +164,16 @@ def test_ids_that_no_layer_meets_cost_a_slot(web: Web, feed: Feed) -> None:
     assert kinds(found) == ["lost"]
 
 
+def test_the_embedding_as_a_slot_is_told_even_without_a_reference(web: Web, feed: Feed) -> None:
+    launch(feed, "a", "0.5.8", configured([-1, 2, 30]))
+    capture(feed, [0, 3, 31])
+    found = web.api(PATH, server="gpu1:30000")
+    assert found["verdict"]["headline"] == "The model captures what the draft asks for: [0, 3, 31]"
+    assert "embedding" in kinds(found)
+    upload(web, 0, 3, 31)
+    assert "embedding" not in kinds(web.api(PATH, server="gpu1:30000"))
+
+
 def test_what_is_not_known_is_said(web: Web, feed: Feed) -> None:
     launch(feed, "a", "0.5.15", {})
     found = web.api(PATH, server="gpu1:30000")
