@@ -39,14 +39,21 @@ def joinable(waiting: Sequence[Waiting], now_ms: int) -> bool:
 
 
 def joined(waiting: Sequence[Waiting]) -> Notification:
-    """Return the newest notification with the last state of every alert of all of them."""
+    """Return the newest notification with the last state of every alert of all of them.
+
+    It is an acknowledgement only if all are: who was not told of a fire cannot be told that it was taken.
+    """
     newest = waiting[-1].notification
     last: dict[str, Card] = {}
     for entry in waiting:
         last |= {card.alert_id: card for card in entry.notification.alerts}
     cards = sorted(last.values(), key=lambda card: (card.status != "firing", card.starts_ms, card.alert_id))
     is_firing = any(card.status == "firing" for card in cards)
-    return msgspec.structs.replace(newest, alerts=cards, status="firing" if is_firing else "resolved")
+    causes = [entry.notification.cause for entry in waiting]
+    cause = next((each for each in reversed(causes) if each != "acknowledged"), newest.cause)
+    return msgspec.structs.replace(
+        newest, alerts=cards, cause=cause, status="firing" if is_firing else "resolved"
+    )
 
 
 def without_untold(

@@ -138,7 +138,7 @@ def test_pagerduty_closes_the_incident_that_it_opened() -> None:
         json.loads(sent("pagerduty", told)[0].body)
         for told in (
             notification(card()),
-            notification(card(), cause="acknowledged"),
+            notification(card(acked_by="ann"), cause="acknowledged"),
             notification(card(status="resolved")),
         )
     )
@@ -192,3 +192,14 @@ def test_alertmanager_is_told_of_an_end_that_is_not_before_the_beginning() -> No
 def test_a_password_is_never_sent_in_the_clear() -> None:
     with pytest.raises(ValueError, match="only sent encrypted"):
         rendered("email", notification(), user="u", password="p", security="none")
+
+
+def test_pagerduty_acknowledges_only_what_was_taken() -> None:
+    taken, open_ = card(1, acked_by="ann"), card(2)
+
+    def actions(cause: str) -> list[tuple[str, str]]:
+        events = [json.loads(got.body) for got in sent("pagerduty", notification(taken, open_, cause=cause))]
+        return [(event["dedup_key"], event["event_action"]) for event in events]
+
+    assert actions("acknowledged") == [("a1", "acknowledge")]
+    assert actions("new") == [("a1", "trigger"), ("a1", "acknowledge"), ("a2", "trigger")]

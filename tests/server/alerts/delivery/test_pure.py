@@ -107,3 +107,11 @@ def test_what_may_have_been_taken_is_never_joined() -> None:
     assert not joinable(unsure, NOW_MS + 10**9)
     assert not joinable(fresh, NOW_MS + 1_000)
     assert joinable(fresh, NOW_MS + 60_000)
+
+
+def test_a_fire_that_waits_is_not_lost_behind_its_acknowledgement() -> None:
+    fire, taken = notification(), notification(card(acked_by="ann"), cause="acknowledged")
+    both = joined([Waiting(1, fire, NOW_MS, 1, False), Waiting(2, taken, NOW_MS, 0, False)])
+    assert (both.cause, both.alerts[0].acked_by) == ("new", "ann")
+    again = joined([Waiting(1, taken, NOW_MS, 1, False), Waiting(2, taken, NOW_MS, 0, False)])
+    assert again.cause == "acknowledged"

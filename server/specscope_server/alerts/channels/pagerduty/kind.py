@@ -47,15 +47,22 @@ class Config(ChannelConfig):
 
 
 def render(config: Config, notification: Notification, context: Context) -> list[Message]:
-    """Return one POST per alert, those that fire first."""
-    action = "acknowledge" if notification.cause == "acknowledged" else "trigger"
+    """Return a POST for each alert, those that fire first; a second one for each that somebody took."""
     events = [
-        _event(config, notification, card, action if card.status == "firing" else "resolve")
+        _event(config, notification, card, action)
         for card in notification.alerts
+        for action in _actions(card, notification)
     ]
     return [
         HttpRequest(config.url, body, {"content-type": "application/json"}) for body in map(_sized, events)
     ]
+
+
+def _actions(card: Card, notification: Notification) -> list[str]:
+    if card.status == "resolved":
+        return ["resolve"]
+    taken = ["acknowledge"] if card.acked_by else []
+    return taken if notification.cause == "acknowledged" else ["trigger", *taken]
 
 
 def _event(config: Config, notification: Notification, card: Card, action: str) -> dict[str, Any]:
