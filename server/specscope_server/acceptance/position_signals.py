@@ -125,11 +125,9 @@ POSITION_SIGNALS = (
     Signal(
         "acceptance.survival", "1", "Sₖ: share of cycles that accept at least k drafts.",
         _reader("survival", "cycles"), ("position",), "cycles", has_interval=True, page="/acceptance",
-        activity=True,
     ),
     Signal(
         "acceptance.conditional", "1", "αₖ: share of the k-th drafts accepted where all before were.",
         _reader("conditional", "offered"), ("position",), "cycles", has_interval=True, page="/acceptance",
-        activity=True,
     ),
 )  # fmt: skip

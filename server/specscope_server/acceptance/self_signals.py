@@ -131,7 +131,6 @@ def _lengths(data: LaunchData) -> dict[int, Floats]:
 def _series_signal(name: str, unit: str, meaning: str, read: ReadOne, n_unit: str) -> Signal:
     return Signal(
         f"acceptance.{name}", unit, meaning, each_server(read), n_unit=n_unit, page="/acceptance",
-        activity=True,
     )  # fmt: skip
 
 

@@ -79,7 +79,6 @@ def _signal(
 ) -> Signal:
     return Signal(
         f"acceptance.{name}", unit, meaning, _reader(word), n_unit=n_unit, has_interval=interval, page=PAGE,
-        activity=True,
     )  # fmt: skip
 
 

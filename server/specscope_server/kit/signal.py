@@ -7,7 +7,7 @@ value, its interval, how much it rests on, and where there is no value, why. One
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
@@ -147,8 +147,6 @@ class Signal:
     has_interval: bool = False
     page: str = ""
     """Path of the page that shows it, e.g. ``/acceptance``; '' = the overview."""
-    activity: bool = False
-    """Of the present work only: an idle engine has no value."""
 
 
 def each_server(read: ReadOne) -> Read:
@@ -162,14 +160,3 @@ def each_server(read: ReadOne) -> Read:
         ]  # fmt: skip
 
     return read_all
-
-
-def constant(query: SignalQuery, why: Why) -> tuple[Floats, NDArray[np.uint8]]:
-    """Return (values, whys) of points without a value, all for the same reason."""
-    size = len(query.times_ms)
-    return np.full(size, np.nan), np.full(size, why, dtype=np.uint8)
-
-
-def names_of(signals: Sequence[Signal]) -> list[str]:
-    """Return the names in order."""
-    return [signal.name for signal in signals]

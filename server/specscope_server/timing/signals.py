@@ -187,7 +187,7 @@ def _skew(session: Session, query: SignalQuery, server: Target) -> list[SignalSe
 
 def _signal(name: str, unit: str, meaning: str, read: Read, **more: bool | tuple[str, ...]) -> Signal:
     return Signal(
-        f"timing.{name}", unit, meaning, read, n_unit="cycles", page=PAGE, activity=True,
+        f"timing.{name}", unit, meaning, read, n_unit="cycles", page=PAGE,
         has_interval=bool(more.get("interval", True)), labels=tuple(more.get("labels", ())),  # type: ignore[arg-type]
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from tests.server.client import Web
 from tests.server.seed import NOW, SCRAPE_MS, Feed
 
+from specscope_server.alerts.rules.evaluate import evaluate
 from specscope_server.alerts.rules.files import read_rules
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.storing import rules_in_force, sync
@@ -158,3 +159,14 @@ def test_signals_and_kinds_are_listed(web: Web) -> None:
     assert "acceptance.accept_length" in [one["name"] for one in found]
     kinds = [one["kind"] for one in call(web, "GET", "conditions")["kinds"]]
     assert kinds == ["absence", "all", "any", "change_point", "drift", "event", "relative", "threshold"]
+
+
+def test_every_shipped_rule_can_be_evaluated_on_both_databases(web: Web, store_engine: Engine) -> None:
+    feed = Feed(IngestWriter(store_engine, lambda: NOW))
+    feed.launch(time_ms=NOW - 600_000)
+    feed.scrapes(120, NOW - 120 * SCRAPE_MS, tau=2.0, running=2, calls=40, tokens=81, finished=1, decoded=80)
+    with Session(store_engine) as session:
+        found = evaluate(session, web.app.state.specscope, rules_in_force(session), NOW)
+    assert found.problems == []
+    assert [reading.reason for reading in found.notable] == []
+    assert {reading.rule for reading in found} > {"dead-draft", "configuration-changed", "identity-broken"}
