@@ -6,7 +6,7 @@ which tools name layers. States are recorded in the order of depth, not of the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specscope_collectors.layer_ids import Question, resolve
 from specscope_collectors.references.errors import DumpError
@@ -22,6 +22,8 @@ class Places:
     last: int | None
     rule: str
     source: str
+    ids: tuple[int, ...] = ()
+    """Layer ids as they are written, if boundaries were told from such."""
 
 
 def places_of(
@@ -65,7 +67,8 @@ def _of_ids(named: Manifest, slots: int, has_last: bool, writer: Writer) -> Plac
     if found.boundaries is None:
         return Places((None,) * slots, None, f"unknown: {found.reason} ({named.source})", "")
     rule = f"{found.rule.partition(': ')[2]}, as {writer.name} records it, by depth"
-    return _made(found.boundaries, slots, has_last, named.layers, rule, named.source)
+    made = _made(found.boundaries, slots, has_last, named.layers, rule, named.source)
+    return replace(made, ids=named.layer_ids)
 
 
 def _made(

@@ -75,6 +75,7 @@ def tell(order: Order, dump: Dump, read: Read) -> Reference:
         boundaries=places.slots,
         boundary_rule=places.rule,
         boundary_source=places.source,
+        provenance={"layer_ids": ",".join(map(str, places.ids))} if places.ids else {},
         last=last,
         last_told_by=sample.last_rule,
         files=len(read.files),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from specscope_collectors.layer_ids import Question, Resolved, System, resolve
@@ -13,6 +14,7 @@ from specscope_server.boundaries.schemas import BoundaryRow, Role
 
 PROBE = "the running model, as the probe read it"
 SYSTEMS = {"sglang": System.SGLANG, "vllm": System.VLLM}
+IDS_TEXT = re.compile(r"-?[0-9]{1,4}(,-?[0-9]{1,4}){0,63}", re.ASCII)
 NOT_SHOWN = (
     "the engine does not show which ids the draft names, and the draft's config.json is not on the "
     "collector's host"
@@ -39,11 +41,17 @@ def trained_row(reference: Reference, version: int) -> BoundaryRow:
         role=Role.TRAINED, title="Trained on", launch_id=None, engine_version=None,
         source=f"reference {reference.name[:100]} v{version}"
         + (f", {reference.boundary_source[:100]}" if reference.boundary_source else ""),
-        ids=None, rule=reference.boundary_rule[:300], rule_source=reference.tool[:100],
+        ids=_written_ids(reference), rule=reference.boundary_rule[:300], rule_source=reference.tool[:100],
         boundaries=list(reference.boundaries) if known else None,
         reason="" if known else "the dump does not say: build it with --boundaries or --draft-config",
         notes=[], is_default=False, candidates=[],
     )  # fmt: skip
+
+
+def _written_ids(reference: Reference) -> list[int] | None:
+    """Return the layer ids that the boundaries were told from; None: from none."""
+    text = reference.provenance.get("layer_ids", "")
+    return [int(each) for each in text.split(",")] if IDS_TEXT.fullmatch(text) else None
 
 
 def asked_row(facts: LaunchFacts, role: Role = Role.ASKED) -> BoundaryRow | None:

@@ -113,4 +113,5 @@ def _document(
         sink_limits=(None,) * len(profiles), token_ids=TOKEN_IDS,
         notes=("Simulated by specscope demo: no model and no text is behind it.",),
         profiles=tuple(profiles),
+        provenance={"layer_ids": "2,30,58"} if is_slots else {},
     )  # fmt: skip

@@ -125,6 +125,7 @@ def test_the_manifest_of_speculators_is_turned_into_boundaries(tmp_path: Path) -
     assert reference.last.boundary == LAYERS
     assert "b = X + 1" in reference.boundary_rule
     assert reference.boundary_source == "data_config.json"
+    assert reference.provenance == {"layer_ids": f"5,2,4,{LAYERS - 1}"}
     assert (reference.tool, reference.model) == ("speculators 0.4.0", "org/model")
 
 

@@ -56,7 +56,7 @@ def upload(web: Web, *boundaries: int | None, model: str = "org/Target", name: s
         model=model, dtype="bfloat16", hidden_size=8, boundaries=boundaries, files=1, requests=1, tokens=1,
         boundary_rule="b = X + 1 (what layer X puts out)", boundary_source="data_config.json",
         rows=1, budget_rows=64, seed=1, fingerprint="f", sink_limits=(None,) * len(boundaries),
-        token_ids=(), profiles=(PROFILE,),
+        token_ids=(), profiles=(PROFILE,), provenance={"layer_ids": "2,30,58"},
     )  # fmt: skip
     answer = web.request(
         "POST", "/api/v1/references", content=packed(reference), headers={"content-type": "application/gzip"}
@@ -78,6 +78,7 @@ def test_the_story_is_named_without_a_probe(web: Web, feed: Feed) -> None:
     upload(web, 3, 31, 59)
     found = web.api(PATH, server="gpu1:30000")
     assert rows(found)["trained"]["boundaries"] == [3, 31, 59]
+    assert rows(found)["trained"]["ids"] == [2, 30, 58]
     assert rows(found)["asked"]["boundaries"] == [0, 3, 31]
     assert rows(found)["asked"]["ids"] == [-1, 2, 30]
     assert "/models/draft/config.json" in rows(found)["asked"]["source"]
