@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -157,6 +158,7 @@ def test_greedy_answers_are_the_same_without_the_probe(
         (SGLANG_VERSION, "standalone"),
         (SGLANG_VERSION, "ngram"),
         ("0.5.20", "eagle3"),
+        ("0.5.20", "eagle3-tree"),
     ],
 )
 def test_other_drafts_and_versions(
@@ -184,6 +186,30 @@ def test_other_drafts_and_versions(
         assert phases["draft"] > 0
         assert phases["verify"] > 0
         assert_it_goes_away(running, tmp_path / "stop", answers[0])
+    finally:
+        running.stop()
+
+
+def test_depths_that_adapt(installed_rig: Rig, probe_site: Path, tmp_path: Path) -> None:
+    """The engine changes K as it sees fit; each cycle is counted with the K that it had."""
+    config = tmp_path / "adaptive.json"
+    config.write_text(json.dumps({"1": {"candidate_steps": [3]}, "2": {"candidate_steps": [1]}}))
+    extra = ["--speculative-adaptive", "--speculative-adaptive-config", str(config)]
+    own = variables(probe_site, tmp_path)
+    running = RunningRig(installed_rig, tmp_path / "engine.log", "eagle3", 3, extra, own)
+    try:
+        running.start()
+        before = settled(running)
+        answers = running.generate(REQUESTS[:3]) + running.generate(REQUESTS[:9], concurrency=4)
+        after = settled(running)
+        histogram = assert_requests_equal(before, after, answers)
+        proposed = growth(before, after, "specscope_drafts_proposed_total", "position", view="requests")
+        assert proposed[1] == sum(histogram.values())
+        assert 0 < proposed[2] == proposed[3] < proposed[1], "some cycles went to depth 1, some to depth 3"
+        told = sum(answer["meta_info"]["spec_num_proposed_drafts"] for answer in answers)
+        assert told == 3 * proposed[1], "the engine counts three for every cycle, whatever the depth was"
+        assert set(after.by("num_draft_tokens", "specscope_cycles_timed_total")) >= {"2", "4"}
+        assert after.total("specscope_probe_refused_total") == 0
     finally:
         running.stop()
 
