@@ -28,7 +28,7 @@ from specscope_server.store.engine import create_store_engine
 
 WORKER = "tests.faults.alert_worker"
 SERVERS = ("gpu1", "gpu2", "gpu3")
-MOMENTS, ALL_MOMENTS = 20, 100
+MOMENTS, ALL_MOMENTS = 15, 100
 DECISIONS = 15
 SPEED = 400
 """A claim that was lost is free again after a fifth of a second instead of a minute."""

@@ -18,21 +18,32 @@ def inhibited(alerts: Sequence[Alert], inhibitions: Mapping[str, Sequence[Inhibi
     one is told.
     """
     muted = {alert.fingerprint: IDLE for alert in alerts if alert.is_idle}
+    reaches = {
+        rule: [_Reach(inhibition, alerts) for inhibition in each] for rule, each in inhibitions.items()
+    }
     for source in sorted(alerts, key=lambda alert: (alert.fired_ms, alert.fingerprint)):
         if muted.get(source.fingerprint, IDLE) != IDLE:
             continue
-        for inhibition in inhibitions.get(source.rule, ()):
-            for target in alerts:
-                if _mutes(source, inhibition, target):
-                    muted[target.fingerprint] = f"inhibited:{source.rule}"
+        for reach in reaches.get(source.rule, ()):
+            for target in reach.of(source):
+                muted[target.fingerprint] = f"inhibited:{source.rule}"
     return muted
 
 
-def _mutes(source: Alert, inhibition: Inhibition, target: Alert) -> bool:
-    return (
-        target.rule != source.rule
-        and all(
-            fnmatchcase(target.labels.get(name, ""), pattern) for name, pattern in inhibition.target.items()
-        )
-        and all(source.labels.get(name, "") == target.labels.get(name, "") for name in inhibition.equal)
-    )
+class _Reach:
+    """The alerts that an inhibition is about, by the labels that must be alike: looked up, not compared."""
+
+    def __init__(self, inhibition: Inhibition, alerts: Sequence[Alert]) -> None:
+        self._equal = inhibition.equal
+        self._found: dict[tuple[str, ...], list[Alert]] = {}
+        for alert in alerts:
+            wanted = inhibition.target.items()
+            if all(fnmatchcase(alert.labels.get(name, ""), pattern) for name, pattern in wanted):
+                self._found.setdefault(self._key(alert), []).append(alert)
+
+    def of(self, source: Alert) -> list[Alert]:
+        """Return what the source mutes: never alerts of its own rule."""
+        return [target for target in self._found.get(self._key(source), ()) if target.rule != source.rule]
+
+    def _key(self, alert: Alert) -> tuple[str, ...]:
+        return tuple(alert.labels.get(name, "") for name in self._equal)

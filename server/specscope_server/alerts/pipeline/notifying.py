@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, Engine, bindparam, func, select, update
 
 from specscope_server.alerts.channels.notification import Card
 from specscope_server.alerts.delivery.outbox import WAITING, known_and_told
 from specscope_server.alerts.pipeline import outbox
 from specscope_server.alerts.pipeline.alert import Alert
-from specscope_server.alerts.pipeline.dedup import Told, decide
+from specscope_server.alerts.pipeline.dedup import Decision, Told, decide
 from specscope_server.alerts.pipeline.group import EVERYTHING, Group, Route, grouped, routes_of, told_by
 from specscope_server.alerts.pipeline.inhibit import inhibited
 from specscope_server.alerts.pipeline.outbox import KeptGroup
@@ -28,6 +28,7 @@ from specscope_server.models import Channel, Delivery, DeliveryAlert, Silence
 from specscope_server.store.chunks import chunks
 from specscope_server.store.engine import write_transaction
 
+GROUPS_PER_TRANSACTION = 50
 GONE = "the alert is no longer known"
 
 
@@ -50,48 +51,97 @@ class Notified:
     deliveries: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is read at the beginning of a pass."""
+
+    kept: Mapping[tuple[str, str], KeptGroup]
+    alerts: Sequence[Alert]
+    silences: Sequence[ActiveSilence]
+    channels: Sequence[str]
+    lost: Mapping[str, set[str]]
+    """Channel → alerts that it should have been told of, and was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision that changes something."""
+
+    group: Group
+    known: KeptGroup | None
+    decision: Decision
+
+
 def notify_once(
     engine: Engine, routing: Routing, inhibitions: Mapping[str, Sequence[Inhibition]], now_ms: int
 ) -> Notified:
     """Decide for every group of every channel, and put what is to be told into the outbox."""
     with engine.connect() as connection:
-        kept = outbox.kept_groups(connection)  # before the alerts: what was told of must be among them
-        alerts = firing_alerts(connection)
-        silences = active_silences(connection, now_ms)
-        channels = usable_channels(connection)
-    muted = {**silenced(alerts, silences), **inhibited(alerts, inhibitions)}
-    _note_muted(engine, alerts, muted)
-    loud = [alert for alert in alerts if alert.fingerprint not in muted]
-    groups = grouped(loud, routing.routes, channels)
-    for key, known in kept.items():
-        if (
-            known.channel in channels and key not in groups and not known.is_idle
-        ):  # told of alerts that are over, or muted now
-            route = _route_of(known, routing.routes)
-            groups[key] = Group(known.channel, known.key, known.labels, route)
-    done = Notified(len(alerts), len(muted))
-    on = {alert.alert_id for alert in alerts}
-    for key, group in groups.items():
-        _one_group(engine, group, kept.get(key), on, now_ms, routing, done)
+        known = _read(connection, now_ms)
+    muted = {**silenced(known.alerts, known.silences), **inhibited(known.alerts, inhibitions)}
+    _note_muted(engine, known.alerts, muted)
+    groups = _groups(known, muted, routing.routes)
+    done = Notified(len(known.alerts), len(muted))
+    decided = list(_decisions(groups, known, now_ms, done))
+    with engine.connect() as connection:
+        ids = {alert_id for each in decided for alert_id in each.decision.over}
+        over = ended_cards(connection, sorted(ids), now_ms)
+    for start in range(0, len(decided), GROUPS_PER_TRANSACTION):
+        _write(engine, decided[start : start + GROUPS_PER_TRANSACTION], over, now_ms, routing, done)
     return done
 
 
-def _one_group(
-    engine: Engine, group: Group, known: KeptGroup | None, on: set[str], now_ms: int, routing: Routing,
+def _read(connection: Connection, now_ms: int) -> Known:
+    kept = outbox.kept_groups(connection)  # before the alerts: what was told of must be among them
+    alerts = firing_alerts(connection)
+    told: dict[str, list[str]] = {}
+    for group in kept.values():
+        told.setdefault(group.channel, []).extend(group.told.firing)
+    lost = {channel: lost_ids(connection, channel, ids) for channel, ids in told.items()}
+    silences = active_silences(connection, now_ms)
+    return Known(kept, alerts, silences, usable_channels(connection), lost)
+
+
+def _groups(
+    known: Known, muted: Mapping[str, str], routes: Sequence[Route]
+) -> dict[tuple[str, str], Group]:  # fmt: skip
+    """Return the groups of alerts that are not muted, and those of which something was told before."""
+    loud = [alert for alert in known.alerts if alert.fingerprint not in muted]
+    groups = grouped(loud, routes, known.channels)
+    for key, kept in known.kept.items():
+        if kept.channel in known.channels and key not in groups and not kept.is_idle:
+            groups[key] = Group(kept.channel, kept.key, kept.labels, _route_of(kept, routes))
+    return groups
+
+
+def _decisions(
+    groups: Mapping[tuple[str, str], Group], known: Known, now_ms: int, done: Notified
+) -> Iterator[Decided]:
+    """Yield the decisions that change what a channel knows, or when it is looked at again."""
+    on = {alert.alert_id for alert in known.alerts}
+    for key, group in groups.items():
+        kept = known.kept.get(key)
+        told = Told() if kept is None else kept.told
+        decision = decide(told, group.alerts, on, now_ms, group.route, known.lost.get(group.channel, ()))
+        done.reasons[key] = decision.reason
+        if kept is None or decision.told != told or decision.cause is not None:
+            yield Decided(group, kept, decision)
+
+
+def _write(
+    engine: Engine, decided: Sequence[Decided], over: Mapping[str, Card], now_ms: int, routing: Routing,
     done: Notified,
 ) -> None:  # fmt: skip
-    told = Told() if known is None else known.told
-    with engine.connect() as connection:
-        lost = lost_ids(connection, group.channel, list(told.firing))
-        decision = decide(told, group.alerts, on, now_ms, group.route, lost)
-        over = ended_cards(connection, decision.over, now_ms)
-    done.reasons[group.channel, group.key] = decision.reason
-    if known is not None and decision.told == known.told and decision.reason == known.reason:
-        return
-    notification = outbox.notification_of(group, decision, over, now_ms, routing.public_url)
-    delivery = outbox.keep(engine, group, known, decision, notification, now_ms)
-    if delivery is not None:
-        done.deliveries.append(delivery)
+    """Write some groups; each is left alone that another process decided about meanwhile."""
+    with write_transaction(engine) as connection:
+        found = [
+            outbox.keep(
+                connection, each.group, each.known, each.decision,
+                outbox.notification_of(each.group, each.decision, over, now_ms, routing.public_url), now_ms,
+            )
+            for each in decided
+        ]  # fmt: skip
+    done.deliveries += [delivery for delivery in found if delivery is not None]
 
 
 def firing_alerts(connection: Connection) -> list[Alert]:
@@ -179,15 +229,13 @@ def _route_of(known: KeptGroup, routes: Sequence[Route]) -> Route:
 
 
 def _note_muted(engine: Engine, alerts: Sequence[Alert], muted: Mapping[str, str]) -> None:
-    """Keep on each alert why nobody is told of it; what is read again, not compared."""
+    """Keep on each alert why nobody is told of it: for people, decisions work it out anew."""
     changed = [
-        (alert.fingerprint, muted.get(alert.fingerprint, ""))
+        {"of": alert.fingerprint, "why": muted.get(alert.fingerprint, "")}
         for alert in alerts
         if muted.get(alert.fingerprint, "") != alert.muted_by
     ]
-    if not changed:
-        return
-    with write_transaction(engine) as connection:
-        for fingerprint, why in changed:
-            mine = STATES.c.fingerprint == fingerprint
-            connection.execute(update(STATES).where(mine).values(muted_by=why))
+    if changed:
+        statement = update(STATES).where(STATES.c.fingerprint == bindparam("of"))
+        with write_transaction(engine) as connection:
+            connection.execute(statement.values(muted_by=bindparam("why")), changed)

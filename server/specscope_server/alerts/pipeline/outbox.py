@@ -1,4 +1,4 @@
-"""Keep what was decided of a group, and put what is to be delivered into the outbox: one transaction."""
+"""Keep what was decided of a group, and put what is to be delivered into the outbox: in one transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import orjson
-from sqlalchemy import Connection, Engine, Table, select, update
+from sqlalchemy import Connection, Table, select, update
 
 from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.delivery.outbox import enqueue
@@ -18,7 +18,6 @@ from specscope_server.alerts.pipeline.dedup import Decision, Told, digest_of
 from specscope_server.alerts.pipeline.group import Group
 from specscope_server.models import AlertGroup
 from specscope_server.store import dialects
-from specscope_server.store.engine import write_transaction
 
 GROUPS: Table = AlertGroup.__table__  # type: ignore[assignment]
 MAX_CARDS = 100
@@ -56,20 +55,17 @@ def _group(row: Any) -> KeptGroup:
 
 
 def keep(
-    engine: Engine, group: Group, kept: KeptGroup | None, decision: Decision,
+    connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision,
     notification: Notification | None, now_ms: int,
 ) -> int | None:  # fmt: skip
     """Write the decision; return the id of the delivery, None when there is none.
 
     When another process decided about this group since it was read, nothing is written: it has seen to it.
     """
-    with write_transaction(engine) as connection:
-        if not _keep_group(connection, group, kept, decision):
-            return None
-        if notification is None:
-            return None
-        rows.told(connection, [card.alert_id for card in notification.alerts], now_ms)
-        return enqueue(connection, group.channel, notification, now_ms, reason=decision.reason)
+    if not _keep_group(connection, group, kept, decision) or notification is None:
+        return None
+    rows.told(connection, [card.alert_id for card in notification.alerts], now_ms)
+    return enqueue(connection, group.channel, notification, now_ms, reason=decision.reason)
 
 
 def _keep_group(connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 import orjson
-from sqlalchemy import Column, Connection, Engine, Table, select, update
+from sqlalchemy import Column, Connection, Engine, Table, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from specscope_server.alerts.channels.notification import Card
@@ -77,14 +77,40 @@ def by_fingerprints(connection: Connection, wanted: Collection[str]) -> list[Kep
     return found
 
 
-def write(engine: Engine, changes: Iterable[Change]) -> list[Change]:
+def write(engine: Engine, changes: Sequence[Change]) -> list[Change]:
     """Write changes in one transaction; return those that were not lost to another writer.
 
     A row that somebody else changed since it was read is left alone, and so is its transition: the next
-    evaluation starts from what is there then.
+    evaluation starts from what is there then. Refreshed numbers are written all at once; whether one of them
+    was lost is not told.
     """
+    refreshed = [change for change in changes if change.transition is None and change.revision is not None]
     with write_transaction(engine) as connection:
-        return [change for change in changes if _write_one(connection, change)]
+        written = [
+            change
+            for change in changes
+            if (change.transition is not None or change.revision is None) and _write_one(connection, change)
+        ]
+        for parameters in _alike(refreshed):
+            _refresh(connection, parameters)
+    return [*written, *refreshed]
+
+
+def _alike(changes: Iterable[Change]) -> list[list[dict[str, Any]]]:
+    """Return the parameters of updates, those with the same columns together."""
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for change in changes:
+        values = _values(change)
+        read = {"of": change.after.fingerprint, "read": change.revision}
+        found.setdefault(tuple(values), []).append({**values, **read})
+    return list(found.values())
+
+
+def _refresh(connection: Connection, parameters: list[dict[str, Any]]) -> None:
+    mine = (STATES.c.fingerprint == bindparam("of")) & (STATES.c.revision == bindparam("read"))
+    names = [name for name in parameters[0] if name not in ("of", "read")]
+    values: dict[str, Any] = {name: bindparam(name) for name in names} | {"revision": STATES.c.revision + 1}
+    connection.execute(update(STATES).where(mine).values(values), parameters)
 
 
 def _write_one(connection: Connection, change: Change) -> bool:
