@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 
 import pytest
@@ -60,7 +61,13 @@ def test_captures_lie_in_the_launches_around_the_tuning() -> None:
 def test_nothing_is_sent_once_the_demo_has_ended() -> None:
     ended = threading.Event()
     ended.set()
-    CaptureReports("http://127.0.0.1:9", SERVER, Story(), T0, lambda: T0, ended).run()
+    with socket.create_server(("127.0.0.1", 0)) as dashboard:
+        url = f"http://127.0.0.1:{dashboard.getsockname()[1]}"
+        all_are_due = T0 + plan(Story())[-1].at_ms + 1
+        CaptureReports(url, SERVER, Story(), T0, lambda: round(all_are_due), ended).run()
+        dashboard.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has come to the door
+            dashboard.accept()
 
 
 def test_ranks_leave_verify_together_and_one_comes_late() -> None:

@@ -92,4 +92,4 @@ def test_over_rest(lone_web: Web) -> None:
 
 
 def test_examples_are_of_the_schema() -> None:
-    Totals.model_validate(examples.TOTALS)
+    assert Totals.model_validate(examples.TOTALS).model_dump(mode="json") == examples.TOTALS
