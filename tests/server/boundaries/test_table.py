@@ -269,4 +269,4 @@ def test_the_table_as_csv(web: Web, feed: Feed) -> None:
 
 
 def test_examples_are_of_the_schema() -> None:
-    BoundaryTable.model_validate(examples.TABLE)
+    assert BoundaryTable.model_validate(examples.TABLE).model_dump(mode="json") == examples.TABLE
