@@ -27,6 +27,19 @@ def _check_wait(length_ms: int) -> int:
 Wait: TypeAlias = Annotated[Duration, AfterValidator(_check_wait)]
 
 
+def _check_page(path: str) -> str:
+    """Let no rule lead elsewhere: what it names becomes a link on the pages and in messages."""
+    if path and (not path.startswith("/") or path.startswith(("//", "/\\")) or not path.isprintable()):
+        raise ValueError("a path of this dashboard is expected, beginning with one /, e.g. /acceptance")
+    return path
+
+
+def _check_runbook(address: str) -> str:
+    if address and not (address.startswith(("https://", "http://")) and address.isprintable()):
+        raise ValueError("an address that begins with https:// or http:// is expected")
+    return address
+
+
 class Severity(StrEnum):
     """How much it matters."""
 
@@ -110,8 +123,10 @@ class Rule(BaseModel):
     )
     description: str = Field("", max_length=4_000, description="What it means and why this threshold")
     advice: str = Field("", max_length=4_000, description="What to do")
-    runbook: str = Field("", max_length=2_000, description="Address of a page about it (https)")
-    page: str = Field(
+    runbook: Annotated[str, AfterValidator(_check_runbook)] = Field(
+        "", max_length=2_000, description="Address of a page about it (https)"
+    )
+    page: Annotated[str, AfterValidator(_check_page)] = Field(
         "", max_length=500,
         description="Path of the page that the alert opens, e.g. `/acceptance`; by default the signal's",
     )  # fmt: skip
