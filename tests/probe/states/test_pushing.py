@@ -29,7 +29,6 @@ from specscope_probe.parts import Part
 from specscope_probe.states import batches
 from specscope_probe.states.counts import StateCounts
 from specscope_probe.states.link import Link
-from specscope_probe.states.options import read_state_options
 from specscope_probe.states.outbox import Outbox
 from specscope_probe.states.pushing import LOOK_SECONDS, Pusher
 from specscope_probe.states.spool import Spool
@@ -369,40 +368,3 @@ def test_an_exception_switches_pushing_off_and_nothing_else(guarded: Guarded, tm
     assert sender.pusher.part.state == "failed"
     assert sender.pusher.part.errors == 1
     assert len(sender.left()) == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "server"),
-    [
-        ({"SERVER": "https://a.example:8443/", "SERVER_NAME": "llama"}, "https://a.example:8443/"),
-        ({"SERVER": "https://a.example"}, ""),
-        ({"SERVER": "a.example:80", "SERVER_NAME": "llama"}, ""),
-        ({"SERVER": "https://me:secret@a.example", "SERVER_NAME": "llama"}, ""),
-        ({"SERVER": "https://a.example:x", "SERVER_NAME": "llama"}, ""),
-        ({"SERVER": "https://a.example", "SERVER_NAME": "a\tb"}, ""),
-        ({}, ""),
-    ],
-)
-def test_settings(
-    given: dict[str, str], server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    options = read_state_options({f"SPECSCOPE_PROBE_{name}": value for name, value in given.items()})
-    assert options.server == server
-    assert options.is_on == bool(server), "where nothing can be pushed, nothing is written either"
-
-
-def test_profiles_wait_only_where_nobody_else_can_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    given = {"SPECSCOPE_PROBE_SERVER": "https://a.example", "SPECSCOPE_PROBE_SERVER_NAME": "llama"}
-    folder = tmp_path / f"specscope-probe-{os.getuid()}"
-    assert read_state_options(given).spool == folder
-    folder.chmod(0o777)
-    assert read_state_options(given).spool is None
-    folder.rmdir()
-    folder.symlink_to(tmp_path)
-    assert not read_state_options(given).is_on
-    assert caplog.text.count("is somebody else's; set SPECSCOPE_SPOOL") == 2
-    assert read_state_options(given | {"SPECSCOPE_SPOOL": "/x"}).spool == Path("/x")
