@@ -53,6 +53,8 @@ class Plan:
     mirrored: bool = False
     """With the same ranges on the GPU."""
     verify_name: str = "step[VERIFY bs=4]"
+    also_own: bool = False
+    """With the probe's ranges, too: around the engine's verify, and within its draft and draft-extend."""
     fused: bool = False
     eager_extend: bool = True
     """Draft-extend without a CUDA graph."""
@@ -142,12 +144,22 @@ class Simulation:
             rank.launch("cudaGraphLaunch" if graph else "cudaLaunchKernel", cpu + 100)
             if self.plan.named and name:
                 rank.named(name, cpu, cpu + 800)
+                if self.plan.also_own:
+                    self._name_again(rank, phase, cpu)
         before = [rank.now for rank in self.ranks]
         body()
         for rank, start in zip(self.ranks, before, strict=True):
             self.answer.wall_ms[rank.number][phase].append((rank.now - start) / 1000)
             if self.plan.mirrored and name:
                 rank.event("gpu_user_annotation", name, start, rank.now - start, 0, MAIN)
+
+    def _name_again(self, rank: _Rank, phase: str, cpu: float) -> None:
+        """Name a phase as the probe does; its whole verification lasts until after sampling was launched."""
+        if phase == "verify":
+            rank.named("specscope.target", cpu - 20, cpu + 820)
+            rank.named("specscope.verify", cpu - 40, cpu + 1900)
+        else:
+            rank.named(f"specscope.{phase}", cpu + 20, cpu + 780)
 
     def _add(self, rank: _Rank, kind: str, microseconds: float) -> None:
         self.answer.exclusive_ms[rank.number][self._phase][kind] += microseconds / 1000

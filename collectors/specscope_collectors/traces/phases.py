@@ -20,6 +20,8 @@ class Mark(IntEnum):
     OWN_SAMPLING = 8
 
 
+OWN = "specscope."
+"""What names of the probe's ranges begin with."""
 _NAMED = {
     "draft": Mark.DRAFT,
     "draft_extend": Mark.DRAFT_EXTEND,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specscope_collectors.traces.columns import Columns, Table
-from specscope_collectors.traces.phases import Mark, batch_size_of
+from specscope_collectors.traces.phases import OWN, Mark, batch_size_of
 
 
 class Phase(StrEnum):
@@ -60,6 +60,8 @@ class _Range:
     end: float
     thread: int
     batch_size: int
+    is_own: bool
+    """Named by the probe, not by the engine."""
 
 
 def occurrences_of(columns: Columns, table: Table) -> Found:
@@ -83,8 +85,11 @@ def _ranges(columns: Columns, table: Table, of_thread: NDArray[Any], thread: int
     rows = np.flatnonzero(of_thread)
     marks, names = table["mark"], table["name"]
     for row in rows[np.lexsort((-end[rows], start[rows]))]:
-        size = batch_size_of(columns.names.texts[names[row]])
-        yield _Range(Mark(marks[row]), float(start[row]), float(end[row]), thread, size)
+        name = columns.names.texts[names[row]]
+        yield _Range(
+            Mark(marks[row]), float(start[row]), float(end[row]), thread, batch_size_of(name),
+            name.startswith(OWN),
+        )  # fmt: skip
 
 
 _PHASES = {
@@ -100,22 +105,33 @@ _PHASES = {
 
 
 def _of_thread(ranges: Iterator[_Range]) -> list[Occurrence]:
-    """Keep outermost ranges; within a whole verification, its forward is the phase and the rest sampling.
-
-    That forward may be named twice, by the engine and by the probe, one within the other.
-    """
+    """Return the phases that outermost ranges tell of, each with what lies within it."""
     kept: list[Occurrence] = []
-    outer: _Range | None = None
+    group: list[_Range] = []
     for each in ranges:
-        if outer is not None and each.start < outer.end:
-            is_forward = outer.mark is Mark.OWN_VERIFY and each.mark is Mark.STEP_VERIFY
-            if is_forward and kept and kept[-1].start == outer.start:
-                kept[-1] = _occurrence(each)
-                kept.append(Occurrence(Phase.SAMPLING, each.end, outer.end, each.thread, each.batch_size))
-            continue
-        outer = each
-        kept.append(_occurrence(each))
+        if group and each.start >= group[0].end:
+            kept += _phases_of(group)
+            group = []
+        group.append(each)
+    if group:
+        kept += _phases_of(group)
     return _with_sampling(kept)
+
+
+def _phases_of(group: list[_Range]) -> list[Occurrence]:
+    """Return what an outermost range and those inside it say.
+
+    A phase may be named twice, by the engine and by the probe, one within the other: the engine's name
+    counts. Within the probe's whole verification the forward is the phase, and what follows it sampling.
+    """
+    outer = group[0]
+    same = [each for each in group if _PHASES[each.mark] is _PHASES[outer.mark]]
+    forwards = [each for each in same if each.mark is not Mark.OWN_VERIFY]
+    chosen = next((each for each in same if not each.is_own), forwards[0] if forwards else outer)
+    if outer.mark is not Mark.OWN_VERIFY or chosen is outer:
+        return [_occurrence(chosen)]
+    sampling = Occurrence(Phase.SAMPLING, chosen.end, outer.end, chosen.thread, chosen.batch_size)
+    return [_occurrence(chosen), sampling]
 
 
 def _occurrence(each: _Range) -> Occurrence:

@@ -62,6 +62,17 @@ def test_phases_and_classes_of_eight_ranks(tmp_path: Path, name: str) -> None:
         assert phase(summary.ranks[0], "verify").batch_sizes == {4: 20}
 
 
+def test_where_the_engine_and_the_probe_name_a_phase_the_engines_name_counts(tmp_path: Path) -> None:
+    paths, answer = write(Plan(ranks=2, also_own=True), tmp_path)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    summary, of_engine = read(paths), read(write(Plan(ranks=2), alone)[0])
+    check_times(summary, answer, 20)
+    for rank, without in zip(summary.ranks, of_engine.ranks, strict=True):
+        assert rank.ranges == without.ranges == {"draft": 20, "verify": 20, "draft_extend": 20}
+        assert phase(rank, "verify").batch_sizes == {4: 20}
+
+
 def test_hidden_communication_is_told_from_bare(tmp_path: Path) -> None:
     paths, answer = write(Plan(ranks=2, transfer_us=20), tmp_path)
     for rank in read(paths).ranks:
