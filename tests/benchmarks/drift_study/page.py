@@ -19,7 +19,8 @@ A draft is meant to be trained on the boundaries 2, 15 and 27. The same machine 
 to the last digits of its arithmetic, the same counts.
 
 """
-HEAD = """Windows are drawn from the requests of a pool: a few rows of each of 8 or 32 requests, written rows/requests.
+HEAD = """Windows are drawn from the requests of a pool: a few rows of each of 8 or 32 requests, written
+rows/requests.
 Counts bound the noise of drawing *within these pools*. How a pool that is not here differs is another matter:
 with no alarm in {pools} pools the exact 95 % bound on the share of pools that alarm is {share:.0%}. So the
 domains are listed, not only the windows. "≤" is the rule of three, ranges are Wilson's 95 % intervals.
@@ -123,13 +124,13 @@ def _short(found: Found) -> Iterator[str]:
     right = total(found.identified.values())
     few_bits = total(found.quantised["verdict", variant, FULL] for variant in ("int8", "fp8", "int4"))
     yield (
-        f"**In short**, with a reference of mixed text: {alarms.alarms:,} false alarms in {alarms.windows:,} "
-        f"windows, and {few_bits.alarms:,} in {few_bits.windows:,} of quantised targets. At 256/32 an off-by-one "
-        f"is named in {seen.alarms / seen.windows:.1%} of windows of the kinds of text that the reference has, "
-        f"and in {unseen.alarms / unseen.windows:.1%} of windows of others. When both statistics named one of "
-        f"the 31 boundaries, it was another than the right one in {right.windows - right.alarms} of "
-        f"{right.windows:,} windows. Misses come by slot and kind of text (tables below): where the traffic is "
-        "of such a kind, a [paired replay](replay.md) decides.\n\n"
+        f"**In short**, with a reference of mixed text: {alarms.alarms:,} false alarms in "
+        f"{alarms.windows:,} windows, and {few_bits.alarms:,} in {few_bits.windows:,} of quantised targets. At "
+        f"256/32 an off-by-one is named in {seen.alarms / seen.windows:.1%} of windows of the kinds of text "
+        f"that the reference has, and in {unseen.alarms / unseen.windows:.1%} of windows of others. When both "
+        f"statistics named one of the 31 boundaries, it was another than the right one in "
+        f"{right.windows - right.alarms} of {right.windows:,} windows. Misses come by slot and kind of text "
+        "(tables below): where the traffic is of such a kind, a [paired replay](replay.md) decides.\n\n"
     )
 
 
