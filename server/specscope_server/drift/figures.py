@@ -91,7 +91,7 @@ def grid_figure(data: Drift, theme: Theme) -> Figure:
         "hovertemplate": "%{y}, %{x}: %{customdata}<extra></extra>",
     }  # fmt: skip
     figure = {"data": [trace] if slots and phases else [], "layout": layout}
-    note = f"{label(data.resolution_note, 200)} Rows of the class other."
+    note = f"{data.resolution_note[:200]} Rows of the class other."
     return finish(figure, GRID, data.is_demo, theme, note=note, along="phase", upward="slot")
 
 

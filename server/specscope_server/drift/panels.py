@@ -9,7 +9,7 @@ from specscope_server.drift.figure_parts import PHASE_TITLES
 from specscope_server.drift.figures import Drawn
 from specscope_server.drift.service import Question, Scene, drift, judgements_of, scene_of
 from specscope_server.drift.trend import trend
-from specscope_server.kit.figures import Figure, label
+from specscope_server.kit.figures import Figure
 from specscope_server.kit.figures_theme import Theme
 from specscope_server.kit.panel import Panel, PanelQuery
 
@@ -50,7 +50,7 @@ def _note(scene: Scene) -> str:
     if training is None:
         return "There is no reference: the median is serving's own."
     version = training.version
-    return f"Reference: {label(version.name)}, version {version.version}, {training.document.rows:,} rows."
+    return f"Reference: {version.name[:60]}, version {version.version}, {training.document.rows:,} rows."
 
 
 def _densities(session: Session, query: PanelQuery, theme: Theme) -> Figure:
