@@ -101,8 +101,9 @@ def test_names_of_references_are_escaped(served: Served, target: Target, draw: D
     served.reference(reference_of(target, TRAINED, name=HOSTILE))
     served.windows(count=1)
     for name in ("drift-bands", "drift-densities"):
-        definition = draw(name)["layout"]["meta"]["definition"]
-        assert "<img" not in definition
+        layout = draw(name)["layout"]
+        assert "<img" not in layout["title"]["subtitle"]["text"]  # which plotly reads
+        assert HOSTILE[:20] in layout["meta"]["definition"]  # which pages show as text
 
 
 def test_without_all_boundaries_the_curve_names_places(served: Served, target: Target, draw: Draw) -> None:
