@@ -127,8 +127,8 @@ def _short(found: Found) -> Iterator[str]:
         f"**In short**, with a reference of mixed text: {alarms.alarms:,} false alarms in "
         f"{alarms.windows:,} windows, and {few_bits.alarms:,} in {few_bits.windows:,} of quantised targets. "
         f"At 256/32 an off-by-one is named in {seen.alarms / seen.windows:.1%} of windows of the kinds of "
-        f"text that the reference has, and in {unseen.alarms / unseen.windows:.1%} of windows of others. When "
-        f"both statistics named one of the 31 boundaries, it was another than the right one in "
+        f"text that the reference has, and in {unseen.alarms / unseen.windows:.1%} of windows of others. "
+        f"When both statistics named one of the 31 boundaries, it was another than the right one in "
         f"{right.windows - right.alarms} of {right.windows:,} windows. Misses come by slot and kind of text "
         "(tables below): where the traffic is of such a kind, a [paired replay](replay.md) decides.\n\n"
     )
