@@ -57,12 +57,12 @@ class Text:
     token_ids: NDArray[np.int64]
 
 
-def texts_of(order: ReplayOrder, refused: Refusals) -> list[Text]:
+def texts_of(order: ReplayOrder, hidden_size: int, refused: Refusals) -> list[Text]:
     """Return requests of all dumps, in equal parts. Raises DumpError when none can be read."""
     found: list[list[Text]] = []
     for root in order.dumps:
         names = choose_files(files_of(root), order.budget_rows // len(order.dumps), order.seed)
-        dump = Dump(root, Told(None, None))
+        dump = Dump(root, Told(hidden_size, None))
         found.append(list(_of_one(dump, names, order.most_tokens, refused)))
     texts = [text for several in zip_unequal(found) for text in several]
     if not texts:
@@ -90,7 +90,7 @@ def zip_unequal(lists: Sequence[Sequence[Text]]) -> Iterator[list[Text]]:
 def replay(order: ReplayOrder, target: Target, tell: Tell = lambda done, total: None) -> Reference:
     """Return the reference; writes rows for replays, if wanted. Raises DumpError, OSError."""
     refused = Refusals()
-    texts = texts_of(order, refused)
+    texts = texts_of(order, target.hidden_size, refused)
     token_ids = order.token_ids or common_ids(text.token_ids.tolist() for text in texts)
     norms = BoundaryNorms(target.boundaries)
     for text in texts[:PILOTS]:

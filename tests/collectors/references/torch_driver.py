@@ -14,13 +14,13 @@ from specscope_collectors.references.torch_replay import ReplayOrder, replay
 from specscope_collectors.references.torch_target import Target
 
 
-def write_dump(folder: Path, requests: int, tokens: int, vocabulary: int) -> None:
+def write_dump(folder: Path, requests: int, tokens: int, vocabulary: int, size: int) -> None:
     """Write a dump of random token ids; its states do not matter here."""
     folder.mkdir()
     draw = torch.Generator().manual_seed(1)
     for number in range(requests):
         ids = torch.randint(0, vocabulary, (tokens,), generator=draw)
-        states = [torch.zeros(tokens, 16, dtype=torch.bfloat16) for _ in range(4)]
+        states = [torch.zeros(tokens, size, dtype=torch.bfloat16) for _ in range(4)]
         row = {"input_ids": ids, "hidden_states": states, "loss_mask": torch.ones(tokens)}
         torch.save(row, folder / f"data_{number}.pt")
 
@@ -37,7 +37,7 @@ def refusal(work: object) -> str:
 def main(model: Path, folder: Path) -> None:
     """Replay, and compare with what transformers hands out."""
     target = Target(model, "float32", threads=1)
-    write_dump(folder / "dump", 12, 40, target.vocabulary)
+    write_dump(folder / "dump", 12, 40, target.vocabulary, target.hidden_size)
     order = ReplayOrder(
         dumps=(folder / "dump",), name="all", made_ms=1_790_000_000_000, model="tiny", budget_rows=1024,
         seed=1, rows_file=folder / "all.rows.npz",
