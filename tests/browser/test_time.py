@@ -72,6 +72,19 @@ def test_the_page_is_drawn(timed_site: str, visitor: Visitor, viewport: dict[str
     assert visit.problems == []
 
 
+def test_it_says_what_experts_predict(timed_site: str, visitor: Visitor) -> None:
+    visit = visitor(timed_site, NARROW).open("/time")
+    visit.wait_for_charts()
+    visit.page.fill("[name=experts]", "384")
+    visit.page.fill("[name=experts_per_token]", "8")
+    visit.page.click("#experts button")
+    visit.wait_for_charts()
+    assert "Experts predict at most" in visit.page.inner_text("#verify-cost")
+    assert visit.page.input_value("[name=experts]") == "384"
+    assert visit.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    assert visit.problems == []
+
+
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_without_times_it_says_how_to_get_them(site: str, visitor: Visitor, viewport: dict[str, int]) -> None:
     visit = visitor(site, viewport).open("/time?from=now-2m&to=now-1m&launch=1")

@@ -1,7 +1,8 @@
 // All state of a page lives in the query string. Pure functions on strings.
 
 export const KEYS = ["server", "launch", "from", "to", "refresh", "theme", "search", "sort", "by",
-  "ids", "engine_version", "model_class", "layers", "system", "total_a", "tokens_a", "total_b", "tokens_b", "hidden_size"];
+  "ids", "engine_version", "model_class", "layers", "system", "total_a", "tokens_a", "total_b", "tokens_b", "hidden_size",
+  "experts", "experts_per_token"];
 
 /** Read the state out of a query string; keys that are absent or empty are absent in the answer. */
 export function readState(search) {

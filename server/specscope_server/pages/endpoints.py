@@ -16,6 +16,7 @@ from specscope_server.pages.drift import OWN_KEYS, drift_of
 from specscope_server.pages.events import events_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
+from specscope_server.pages.surface_view import OWN_KEYS as SURFACE_KEYS
 from specscope_server.pages.templates import render
 from specscope_server.pages.timing import time_of
 from specscope_server.pages.traces import captures_shown, traces_of
@@ -29,7 +30,7 @@ router.include_router(alert_routes.router)
 
 OVERVIEW = Page("/", "Overview", fragment="/fragments/overview")
 ACCEPTANCE = Page("/acceptance", "Acceptance", fragment="/fragments/acceptance")
-TIME = Page("/time", "Time", fragment="/fragments/time", own_keys=("by",))
+TIME = Page("/time", "Time", fragment="/fragments/time", own_keys=("by", *SURFACE_KEYS))
 DRIFT = Page("/drift", "Drift", fragment="/fragments/drift", own_keys=OWN_KEYS)
 CANARY = Page("/canary", "Canary", fragment="/fragments/canary")
 SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
@@ -120,7 +121,10 @@ def _add(page: Page, build: Build, *parts: str) -> None:
 
 _add(OVERVIEW, _overview, "overview_part", "events_part")
 _add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
-_add(TIME, _time, "time_part", "time_tables", "traces_part", "trace_capture_part")
+_add(
+    TIME, _time, "time_part", "time_tables", "time_surface", "time_experts", "traces_part",
+    "trace_capture_part",
+)  # fmt: skip
 _add(DRIFT, _drift, "drift_part", "drift_tables", "drift_tools")
 _add(CANARY, _canary, "canary_part", "canary_tables")
 _add(SOURCES, _sources, "sources_part")

@@ -14,6 +14,7 @@ from specscope_server.kit.web.state import AppState
 from specscope_server.pages import views
 from specscope_server.pages.number_views import NumberCard, number_card
 from specscope_server.pages.page import Page
+from specscope_server.pages.surface_view import surface_shown
 from specscope_server.pages.wording import MISSING, count_text, number_text
 from specscope_server.servers import service as servers
 from specscope_server.timing import cell_figures, figures
@@ -50,6 +51,7 @@ def time_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
         found = summary_once(session, state, asked)
         compared = comparison_once(session, state, page.server, span, _launch(choice))
         by_rank = ranks_once(session, state, asked)
+        by_cell = surface_shown(session, state, asked, page.query)
         in_range = servers.count_launches(session, page.server, span.window())
     except (NotFound, InvalidInput) as error:
         return content | {"problem": error}
@@ -68,6 +70,7 @@ def time_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
         "changes": [_change_texts(row) for row in compared.phases],
         "same_batch": [_change_texts(row) for row in compared.same_batch],
         "ranks": by_rank,
+        **by_cell,
     }
 
 

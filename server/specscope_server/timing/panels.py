@@ -16,9 +16,15 @@ from specscope_server.timing import cell_figures, figures
 from specscope_server.timing.compare import compare
 from specscope_server.timing.ranks import ranks
 from specscope_server.timing.remembered import once
-from specscope_server.timing.schemas import TimingComparison, TimingRanks, TimingSummary, TimingTrend
+from specscope_server.timing.schemas import (
+    TimingComparison,
+    TimingRanks,
+    TimingSummary,
+    TimingSurface,
+    TimingTrend,
+)
 from specscope_server.timing.service import Question, summary
-from specscope_server.timing.surface import surface
+from specscope_server.timing.surface import Experts, surface
 from specscope_server.timing.trend import trend
 
 NO_CHOICE = ("all", "newest", "")
@@ -44,6 +50,16 @@ def ranks_once(session: Session, state: AppState, question: Question) -> TimingR
     """Return the ranks, computed once for a page and its chart."""
     key = ("ranks", question.server, question.launch, question.rank)
     return once(session, state, key, _bare(question.span), lambda: ranks(session, state, question))
+
+
+def surface_once(
+    session: Session, state: AppState, question: Question, experts: Experts | None
+) -> TimingSurface:
+    """Return verify's cost by batch size and D, computed once for a page and its chart."""
+    key = ("surface", question.server, question.launch, question.rank, experts)
+    return once(
+        session, state, key, _bare(question.span), lambda: surface(session, state, question, experts)
+    )  # fmt: skip
 
 
 def comparison_once(
@@ -81,7 +97,7 @@ def _of_trend(words: Words, draw: Callable[[TimingTrend, Theme], Figure]) -> Pan
 
 
 def _surface(session: Session, query: PanelQuery, theme: Theme) -> Figure:
-    return cell_figures.surface_figure(surface(session, query.state, asked_newest(query), None), theme)
+    return cell_figures.surface_figure(surface_once(session, query.state, asked_newest(query), None), theme)
 
 
 def _ranks(session: Session, query: PanelQuery, theme: Theme) -> Figure:

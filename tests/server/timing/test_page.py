@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.server.client import Web
 from tests.server.seed import SERVER, T0, Feed
-from tests.server.timing.simulated import engine, play
+from tests.server.timing.simulated import engine, play, play_batches
 
 HOSTILE = '<img src=x onerror="window.ran=1"></script>'
 
@@ -72,6 +72,47 @@ def test_two_launches_are_compared_on_the_page(feed: Feed, web: Web) -> None:
     assert "at equal batch sizes" in text
     assert 'name="time-compare"' in text
     assert "all 2 launches in this range" in text
+
+
+def test_the_cells_of_the_surface_and_what_experts_predict(feed: Feed, web: Web) -> None:
+    feed.launch()
+    play_batches(feed, engine("probe gauges", per_request=1.5, jitter=0.001), (1, 4))
+    text = page(web)
+    assert "Verify cost, cell by cell" in text
+    assert "none was measured here" in text
+    assert "Experts predict at most" not in text
+    assert 'name="experts"' in text
+    asked = page(web, experts=384, experts_per_token=8)
+    assert "Experts predict at most" in asked
+    cells = web.api(
+        "/timing/surface", server=SERVER, launch="newest", from_=T0, to=T0 + 300_000, experts=384,
+        experts_per_token=8,
+    )["cells"]  # fmt: skip
+    assert len(cells) == 2
+    for cell in cells:
+        assert f">{cell['verify_ms']:.2f}</td>" in asked
+        assert f">{cell['expected_experts_ratio']:.2f} ×</td>" in asked
+    assert 'value="384"' in asked
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"experts": 384}, "belong together"),
+        ({"experts": 4, "experts_per_token": 8}, "do not fit together"),
+        ({"experts": HOSTILE, "experts_per_token": 8}, "is no whole number"),
+    ],
+    ids=["half", "too few", "hostile"],
+)
+def test_experts_that_cannot_be_are_said_beside_the_question(
+    wrong: dict[str, Any], words: str, feed: Feed, web: Web
+) -> None:
+    feed.launch()
+    play(feed, engine(), scrapes=10)
+    text = page(web, **wrong)
+    assert words in text
+    assert "Verify cost, cell by cell" in text
+    assert "<img src=x" not in text
 
 
 def test_names_from_outside_are_escaped(feed: Feed, web: Web) -> None:

@@ -23,7 +23,7 @@ def test_a_page_and_its_charts_compute_the_summary_once(
     feed: Feed, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: dict[str, int] = {}
-    for name in ("summary", "trend", "compare", "ranks"):
+    for name in ("summary", "trend", "surface", "compare", "ranks"):
         real = getattr(panels, name)
 
         def counted(*given: object, name: str = name, real: object = real) -> object:
@@ -38,7 +38,7 @@ def test_a_page_and_its_charts_compute_the_summary_once(
         assert web.get("/time", params=query).status_code == 200
         for chart in CHARTS:
             assert web.get(f"/api/v1/figures/time-{chart}", params=query).status_code == 200, chart
-    assert counts == {"summary": 1, "trend": 1, "compare": 1, "ranks": 1}
+    assert counts == {"summary": 1, "trend": 1, "surface": 1, "compare": 1, "ranks": 1}
     before = web.get("/time", params=query).text
     play(feed, engine(seed=2, batch=6), scrapes=20, first=20)
     assert web.get("/time", params=query).text != before
