@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from specscope_server.alerts.rules.packed import pack
 from specscope_server.cli.demo_engine import Speed
 from specscope_server.demo.children import Children
 from specscope_server.demo.listener import PortUnavailableError, listen
@@ -71,7 +72,8 @@ def run(
         typer.echo(f"specscope demo: {error}", err=True)
         raise typer.Exit(2) from error
     # A new seed for each run, so that its launches are not taken for those of the run before.
-    options = DemoOptions(port, speed, int(time.time()), database_url(database))
+    rules = tuple(rule.model_dump(mode="json", by_alias=True) for rule in pack().values())
+    options = DemoOptions(port, speed, int(time.time()), database_url(database), rules)
     raise typer.Exit(play(options, new_log(database), open_browser=has_screen() and not no_browser))
 
 

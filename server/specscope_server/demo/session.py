@@ -10,10 +10,13 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from specscope_collectors.references.document import packed
+from specscope_server.demo.alert_rules import INTERVAL_SECONDS, alerts_file
 from specscope_server.demo.children import Children
 from specscope_server.demo.states import references
 
@@ -39,6 +42,8 @@ class DemoOptions:
     seed: int
     database: str
     """Database URL."""
+    rules: tuple[Mapping[str, Any], ...] = ()
+    """Rules of alerts as they are written in files; they are hurried as the story is."""
 
 
 def watch_name(version: str) -> str:
@@ -83,6 +88,8 @@ def start_server(children: Children, options: DemoOptions, watched: list[str]) -
     for target in watched:
         arguments += ["--watch", target]
     arguments += ["--collect", str(_collect_file(children))]
+    arguments += ["--alerts", str(_alerts_file(children, options))]
+    arguments += ["--alert-interval-seconds", str(INTERVAL_SECONDS)]
     children.start("specscope serve", arguments)
     return f"http://127.0.0.1:{options.port}"
 
@@ -103,6 +110,14 @@ def _collect_file(children: Children) -> Path:
         names = f"server = {json.dumps(watch_name(version))}\nspool = {json.dumps(str(folder))}"
         tables.append(f"[[probe]]\n{names}\ninterval_seconds = 2\n")
     path.write_text("\n".join(tables))
+    return path
+
+
+def _alerts_file(children: Children, options: DemoOptions) -> Path:
+    """Write the rules that are evaluated."""
+    path = children.log.parent / SPOOLS / "alerts.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(alerts_file(options.rules, options.speed))
     return path
 
 
