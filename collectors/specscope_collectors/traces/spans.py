@@ -126,12 +126,20 @@ def _phases_of(group: list[_Range]) -> list[Occurrence]:
     """
     outer = group[0]
     same = [each for each in group if _PHASES[each.mark] is _PHASES[outer.mark]]
+    engines = [each for each in same if not each.is_own]
     forwards = [each for each in same if each.mark is not Mark.OWN_VERIFY]
-    chosen = next((each for each in same if not each.is_own), forwards[0] if forwards else outer)
+    chosen = _whole(engines) or _whole(forwards) or outer
     if outer.mark is not Mark.OWN_VERIFY or chosen is outer:
         return [_occurrence(chosen)]
     sampling = Occurrence(Phase.SAMPLING, chosen.end, outer.end, chosen.thread, chosen.batch_size)
     return [_occurrence(chosen), sampling]
+
+
+def _whole(ranges: list[_Range]) -> _Range | None:
+    """Return the range that holds all others; None if there is none, as with steps that follow each other."""
+    if not ranges or any(each.end > ranges[0].end for each in ranges):
+        return None
+    return ranges[0]
 
 
 def _occurrence(each: _Range) -> Occurrence:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,26 @@ def test_names_of_ranges() -> None:
     assert mark_of("drafting") is None
     assert batch_size_of("step[VERIFY bs=3]") == 3
     assert batch_size_of("draft") == 0
+
+
+def test_steps_within_a_phase_of_the_probe_are_not_taken_for_the_whole_phase() -> None:
+    events = [
+        ("specscope.draft", 0, 100), ("step[DRAFT bs=2]", 10, 20), ("step[DRAFT bs=2]", 40, 20),
+        ("specscope.verify", 200, 500), ("specscope.target", 210, 400), ("step[VERIFY bs=2]", 220, 380),
+        ("draft_extend", 800, 90), ("specscope.draft_extend", 805, 80),
+    ]  # fmt: skip
+    rows = [
+        {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": length}
+        for name, start, length in events
+    ]
+    text = json.dumps({"traceEvents": rows}).encode()
+    [rank] = summarise([read_file(io.BytesIO(text), "a.json", Bounds())], "a", 0).ranks
+    walls = {each.phase: list(unpacked(each.wall_ms)) for each in rank.phases}
+    assert walls["draft"] == pytest.approx([0.1])
+    assert walls["verify"] == pytest.approx([0.38])
+    assert walls["sampling"] == pytest.approx([0.1])
+    assert walls["draft_extend"] == pytest.approx([0.09])
+    assert rank.ranges == {"draft": 1, "verify": 1, "draft_extend": 1}
 
 
 def test_files_are_grouped_into_captures(tmp_path: Path) -> None:
