@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -17,6 +19,8 @@ from specscope_server.kit.yaml_text import Path
 
 MAX_DEPTH = 3
 MAX_CONDITIONS = 16
+MAX_PROBLEMS = 30
+"""Said of one rule: more help nobody, and a body of a million wrong names would get an answer as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,11 @@ def read_rule(body: Any) -> Rule:
     name = _name(body)
     if not isinstance(body, dict):
         raise RuleError([Problem(name, (), "a rule is a table with name, title and condition")])
+    endless = list(islice(_endless(body), MAX_PROBLEMS))
+    if endless:  # to JSON they would be nothing at all, as if they had not been given
+        raise RuleError(
+            [Problem(name, path, "is no finite number; give one, or leave it out") for path in endless]
+        )
     try:
         # Strictly, as JSON: a number in quotes is no number, and "yes" is no switch.
         rule = Rule.model_validate_json(orjson.dumps(body), strict=True)
@@ -76,6 +85,19 @@ def read_rule(body: Any) -> Rule:
 def _name(body: Any) -> str:
     name = body.get("name") if isinstance(body, dict) else None
     return str(name)[:80] if name else "(without a name)"
+
+
+def _endless(body: Any) -> Iterator[Path]:
+    """Yield where infinities and NaN stand, whatever the depth."""
+    left: list[tuple[Path, Any]] = [((), body)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            yield path
+        elif isinstance(value, dict):
+            left += [((*path, key), child) for key, child in value.items()]
+        elif isinstance(value, list):
+            left += [((*path, index), child) for index, child in enumerate(value)]
 
 
 def _all(condition: Any) -> Iterator[Any]:
@@ -107,9 +129,12 @@ WHERE = "They are listed at /api/v1/alerts/signals"
 
 def _worded(name: str, body: Mapping[str, Any], error: ValidationError) -> list[Problem]:
     found = []
-    for item in error.errors(include_url=False):
+    for item in error.errors(include_url=False)[:MAX_PROBLEMS]:
         path = plain_path(item["loc"])
         found.append(Problem(name, path, _reason(item, path, body)))
+    more = error.error_count() - len(found)
+    if more:
+        found.append(Problem(name, (), f"{more:,} more problems are not shown; mend these first"))
     return found
 
 

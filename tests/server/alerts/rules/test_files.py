@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specscope_server.alerts.rules.durations import read_duration, write_duration
 from specscope_server.alerts.rules.files import AlertsFileError, read_rules
-from specscope_server.alerts.rules.problems import RuleError, read_rule
+from specscope_server.alerts.rules.problems import MAX_PROBLEMS, RuleError, read_rule
 from specscope_server.kit.yaml_text import MAX_BYTES, YamlError, read_yaml
 
 GOOD = """\
@@ -156,3 +156,18 @@ def test_a_rule_reads_back_from_what_is_stored(condition: dict[str, Any], severi
     again = read_rule(rule.document())
     assert again == rule
     assert again.document() == rule.document()
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_without_an_end_is_refused_and_not_taken_as_left_out(number: float) -> None:
+    rule = read_yaml(GOOD).value["rules"][0]
+    with pytest.raises(RuleError, match=r"rule 'low': min_n: is no finite number; give one, or leave it out"):
+        read_rule({**rule, "min_n": number})
+
+
+def test_of_a_heap_of_problems_the_first_are_said_and_the_rest_counted() -> None:
+    with pytest.raises(RuleError) as caught:
+        read_rule({f"k{index}": 1 for index in range(1_000)})
+    *said, last = caught.value.problems
+    assert len(said) == MAX_PROBLEMS
+    assert last.reason == "973 more problems are not shown; mend these first"
