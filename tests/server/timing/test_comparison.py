@@ -53,6 +53,19 @@ def test_break_even_comes_from_a_measured_plain_launch(sources: str, feed: Feed,
     assert any("slower than without speculation" in reason for reason in found["verdict"]["reasons"])
 
 
+def test_plain_steps_of_the_launch_itself_are_its_baseline(feed: Feed, web: Web) -> None:
+    """An adaptive engine that stopped drafting for a while; an older plain launch does not matter then."""
+    off(feed, "plain", T0)
+    play(feed, engine(parts={"decode": 20.0, "decode_other": 0.2}, is_plain=True, length=1.0))
+    feed.launch("spec", LATER)
+    play(feed, plain(), scrapes=20, start_ms=LATER)
+    play(feed, engine(), start_ms=LATER + 200_000)
+    found = summary(web, to=T0 + 900_000, launch="newest")
+    assert found["plain_time"]["source"] == "plain steps of this launch itself"
+    assert found["plain_time"]["value"] == pytest.approx(11.0, rel=0.02)
+    assert found["break_even"]["value"] == pytest.approx(33.8 / 11.0, rel=0.02)
+
+
 def plain_of(sources: str) -> Engine:
     """Return a plain engine with these sources."""
     return engine(sources, parts={"decode": 10.0, "decode_other": 0.2}, is_plain=True, length=1.0)
