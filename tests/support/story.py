@@ -48,7 +48,7 @@ def make_references(model: RealModel, folder: Path) -> References:
     token_ids.write_text(specscope("reference", "token-ids", str(files["right"])))
     paths = [model.target, dump, files["boundaries"], token_ids]
     run([python, str(HERE / "replay.py"), *map(str, paths)], PYTHONPATH=str(ROOT / "collectors"))
-    reordered = folder / "swapped"
+    reordered = folder / "reordered-dump"
     run([python, str(HERE / "reorder.py"), str(dump), str(reordered), "2", "1", "0"])
     options = ["--name", "swapped", "--out", str(files["swapped"]), "--token-ids", str(token_ids)]
     specscope("reference", "build", str(reordered), *options)
