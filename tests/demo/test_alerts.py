@@ -66,7 +66,7 @@ def test_the_story_raises_its_alerts_in_order_and_ends_them(sqlite_engine: Engin
 
 
 def test_a_healthy_day_with_an_idle_night_raises_none(sqlite_engine: Engine) -> None:
-    load = Load(rate=0.4, daily=True)
+    load = Load(rate=0.2, daily=True)
     day = Phase("a day", float("inf"), load, LaunchPlan(CycleModel(2)))
     stage = Stage(sqlite_engine, Story(1.0, (day,)), None, DAY_SCRAPE_SECONDS)
     stage.play(LOAD_CYCLE_SECONDS)
