@@ -30,8 +30,12 @@ class Breaker(msgspec.Struct, frozen=True):
     """When the other channels were told that this one fails."""
 
     def admits_at(self, now_ms: int) -> int:
-        """Return from when on an attempt is let through (``now_ms`` = at once)."""
-        return now_ms if self.state == "closed" else max(self.until_ms, now_ms)
+        """Return from when on an attempt is let through (``now_ms`` = at once).
+
+        A time further ahead than any breaker waits was written before the clock was set back.
+        """
+        is_ahead = self.until_ms > now_ms + LONGEST_OPEN_MS
+        return now_ms if self.state == "closed" or is_ahead else max(self.until_ms, now_ms)
 
     def starting(self, now_ms: int) -> Breaker:
         """Return the state while an attempt runs that was let through at ``now_ms``."""

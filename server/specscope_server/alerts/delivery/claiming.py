@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, Row, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, func, select, update
 from sqlalchemy.orm import aliased
 
 from specscope_server.alerts.channels import notification as notifications
@@ -27,6 +27,9 @@ from specscope_server.store.engine import write_transaction
 MINUTE_MS = 60_000
 LEASE_SPARE_MS = 45_000
 """Beyond the time for sending: for a picture, a template, and the database."""
+FAR_MS = 7 * 3_600_000
+"""No wait is as long. A time further ahead was written before the clock was set back, and nothing waits for
+it: else a clock that ran a day ahead for a minute would silence a channel for a day."""
 LOOKED_AT = 20
 """Deliveries looked at for one claim: some of them turn out to need no sending."""
 
@@ -49,15 +52,25 @@ class Claimed:
 
 def due_channels(connection: Connection, now_ms: int) -> list[str]:
     """Return the names of channels that have something to attempt and are on, with a breaker that lets it."""
-    is_due = (Delivery.status == PENDING) & (Delivery.next_attempt_ms <= now_ms)
-    is_left = (Delivery.status == CLAIMED) & (Delivery.claimed_until_ms < now_ms)
-    due = select(Delivery.channel).where(is_due | is_left).distinct()
+    due = select(Delivery.channel).where(_is_due(now_ms) | _is_left(now_ms)).distinct()
     query = select(Channel.name, Channel.breaker).where(Channel.enabled, Channel.name.in_(due))
     return [
         row.name
         for row in connection.execute(query.order_by(Channel.name))
         if msgspec.json.decode(row.breaker or "{}", type=Breaker).admits_at(now_ms) <= now_ms
     ]
+
+
+def _is_due(now_ms: int) -> ColumnElement[bool]:
+    is_early = Delivery.next_attempt_ms > now_ms
+    is_ahead = (Delivery.next_attempt_ms > now_ms + FAR_MS) | (Delivery.created_ms > now_ms + MINUTE_MS)
+    return (Delivery.status == PENDING) & (~is_early | is_ahead)
+
+
+def _is_left(now_ms: int) -> ColumnElement[bool]:
+    """Claimed by a process that is gone: its time is over, or further ahead than any attempt takes."""
+    is_ahead = Delivery.claimed_until_ms > now_ms + FAR_MS
+    return (Delivery.status == CLAIMED) & ((Delivery.claimed_until_ms < now_ms) | is_ahead)
 
 
 def claim(engine: Engine, channel: str, worker: str, now_ms: int, options: DeliveryOptions) -> Claimed | None:
@@ -103,7 +116,7 @@ def _opened(row: Row[Any], options: DeliveryOptions) -> tuple[Opened | None, str
 
 def _take_back(connection: Connection, channel: str, now_ms: int) -> None:
     """Free what a process claimed that is gone: it may have sent it before it died."""
-    lost = (Delivery.channel == channel) & (Delivery.status == CLAIMED) & (Delivery.claimed_until_ms < now_ms)
+    lost = (Delivery.channel == channel) & _is_left(now_ms)
     rows = [
         {"delivery_id": number, "at_ms": now_ms, "outcome": "unknown", "status_code": None,
          "latency_ms": None, "reason": "the process that sent it ended before it could say what came of it"}
@@ -124,7 +137,10 @@ def _used(connection: Connection, channel: str, now_ms: int) -> int:
         select(func.count())
         .select_from(DeliveryAttempt)
         .join(Delivery, Delivery.id == DeliveryAttempt.delivery_id)
-        .where(Delivery.channel == channel, DeliveryAttempt.at_ms > now_ms - MINUTE_MS)
+        .where(
+            Delivery.channel == channel,
+            DeliveryAttempt.at_ms.between(now_ms - MINUTE_MS + 1, now_ms + MINUTE_MS),
+        )
     )
     running = select(func.count()).where(Delivery.channel == channel, Delivery.status == CLAIMED)
     return int(connection.scalar(done) or 0) + int(connection.scalar(running) or 0)
@@ -143,8 +159,7 @@ def heads(channel: str, now_ms: int) -> Select[Any]:
         select(Delivery.__table__)
         .where(
             Delivery.channel == channel,
-            Delivery.status == PENDING,
-            Delivery.next_attempt_ms <= now_ms,
+            _is_due(now_ms),
             ~earlier.exists(),
         )
         .order_by(Delivery.next_attempt_ms, Delivery.id)
