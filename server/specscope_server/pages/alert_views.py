@@ -79,13 +79,14 @@ def headline(rows: Sequence[AlertRow], health: str, rules_on: int) -> VerdictVie
     """Return in one sentence how it stands."""
     if health != "ok":
         return VerdictView("bad", f"Rules are not evaluated: {health}", ("What is shown below may be old.",))
-    firing = [row for row in rows if row.item.state in LOUD]
+    firing = [row for row in rows if row.item.state == "firing"]
     told = [row for row in firing if not row.muted]
     reasons = tuple(
         f"{len(found)} {words}"
         for words, found in (
             ("muted", [row for row in firing if row.muted]),
             ("acknowledged", [row for row in firing if row.item.acked_by]),
+            ("that recover", [row for row in rows if row.item.state == "recovering"]),
             ("pending", [row for row in rows if row.item.state == "pending"]),
             ("of which nothing is known", [row for row in rows if row.item.state == "no_data"]),
             ("that cannot be judged", [row for row in rows if row.item.state == "error"]),

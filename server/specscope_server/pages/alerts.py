@@ -49,6 +49,12 @@ def now_of(session: Session, state: AppState, page: Page) -> Content:
     return content | {"history": past.transitions, "more_history": past.next_cursor is not None}
 
 
+def brief_of(session: Session, state: AppState, page: Page) -> Content:
+    """Return the alerts that fire, for pages about something else."""
+    listed = listing.list_alerts(session.connection(), Standing.FIRING, page.server or None, None, "ok")
+    return {"firing": [alert_views.alert_row(item, state.clock()) for item in listed.alerts]}
+
+
 def one_of(session: Session, state: AppState, name: str) -> Content:
     """Return one alert with its card and timeline; ``problem`` says why there is none."""
     try:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from specscope_server.acceptance import figures, heatmap_figures, position_figures
 from specscope_server.kit.web.state import AppState, Db, State
-from specscope_server.pages import alert_routes, assets, data, patterns, requests
+from specscope_server.pages import alert_routes, alerts, assets, data, patterns, requests
 from specscope_server.pages.canary import CANARY_RANGE, canary_of
 from specscope_server.pages.drift import OWN_KEYS, drift_of
 from specscope_server.pages.events import events_of
@@ -50,6 +50,7 @@ def _overview(request: Request, db: Db, state: AppState) -> Content:
         "charts": charts if page.server else [],
         **data.overview(db, state, page),
         **events_of(db, state, page),
+        **alerts.brief_of(db, state, page),
     }
 
 

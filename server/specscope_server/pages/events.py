@@ -13,6 +13,8 @@ from specscope_server.pages.page import Page
 from specscope_server.series.service import list_events
 
 MAX_EVENTS = 30
+MEASUREMENTS = ("state_rows", "state_capture")
+"""Kinds that are readings of the probe, of which there are many: the Drift page shows them."""
 
 
 def events_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def events_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
     try:
         moment = make_time_range(state, page.from_, page.to)
         found = list_events(
-            session, page.server or None, None, moment.from_ms, moment.to_ms, MAX_EVENTS, None
+            session, page.server or None, None, moment.from_ms, moment.to_ms, MAX_EVENTS, None, MEASUREMENTS
         )
     except (NotFound, InvalidInput):  # which the rest of the page says already
         return content

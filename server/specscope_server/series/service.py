@@ -202,8 +202,9 @@ def list_events(
     to_ms: int,
     limit: int,
     cursor: str | None,
+    without: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return one page of events inside [from_ms, to_ms), newest first."""
+    """Return one page of events inside [from_ms, to_ms), newest first; ``without``: kinds to leave out."""
     query = (
         select(Event, Server.name)
         .join(Server, Server.id == Event.server_id)
@@ -213,6 +214,8 @@ def list_events(
         query = query.where(Event.server_id == server_by_name(session, server).id)
     if kind:
         query = query.where(Event.kind == kind)
+    if without:
+        query = query.where(Event.kind.not_in(without))
     after = decode_cursor(cursor, (int, int))
     if after:
         time_ms, event_id = after
