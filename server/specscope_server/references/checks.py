@@ -63,6 +63,8 @@ def _of_profiles(reference: Reference, now_ms: int) -> str | None:
     if not reference.profiles or len(profiles) > MAX_PROFILES:
         return f"it has {len(profiles)} profiles; it must have some, and at most {MAX_PROFILES}"
     is_whole = reference.kind == BOUNDARIES
+    if is_whole and not any(each.row_class == "other" for each in reference.profiles):
+        return "it has no profile of ordinary rows (class 'other'), which serving is compared with"
     for group in (reference.profiles, reference.answer_profiles):
         places = Counter(
             (each.boundary if is_whole else each.slot, each.row_class, each.phase) for each in group

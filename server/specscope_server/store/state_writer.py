@@ -19,6 +19,8 @@ from specscope_server.store.limits import MAX_INTEGER, label_reason, number_reas
 from specscope_server.store.refusal import Reason
 
 FLOAT_BYTES = 4
+FARTHEST_BIN = 49_999
+"""From 0 either way: any profiles added up span fewer bins than readers have room for (100,000)."""
 MAX_HIDDEN_SIZE, MAX_TOKEN_IDS, MAX_PROJECTION, MAX_BINS = 65_536, 1_024, 65_536, 20_000
 PHASES = frozenset({"prefill", "verify_accepted", "verify_rejected", "calibration"})
 ROW_CLASSES = frozenset({"head", "sink", "other"})
@@ -53,6 +55,8 @@ def _norms_are_possible(norms: LnNorms, rows: int) -> bool:
     """Σ over bins are the rows with a norm, and bounds hold what lies between them."""
     numbers = (norms.sum, norms.sum_of_squares, norms.minimum, norms.maximum, norms.bin_width)
     if not all(math.isfinite(number) for number in numbers) or len(norms.bins) > MAX_BINS:
+        return False
+    if any(abs(place) > FARTHEST_BIN for place in norms.bins):
         return False
     if norms.bin_width <= 0 or any(count <= 0 for count in norms.bins.values()):
         return False

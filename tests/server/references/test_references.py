@@ -218,3 +218,18 @@ def test_a_reference_of_all_boundaries_is_of_its_own_kind(web: Web, reference: R
     assert "of one place" in send(web, twice).json()["detail"]
     in_slots = msgspec.structs.replace(whole, profiles=tuple(others))
     assert "of a slot, in a reference of all boundaries" in send(web, in_slots).json()["detail"]
+
+
+def test_what_could_not_be_compared_with_is_refused(web: Web, reference: Reference) -> None:
+    heads = tuple(
+        msgspec.structs.replace(each, slot=None, boundary=index, row_class="head")
+        for index, each in enumerate(reference.profiles[:2])
+    )
+    said = refused(web, reference, kind="boundaries", profiles=heads, answer_profiles=())
+    assert "no profile of ordinary rows (class 'other')" in said
+    first, *others = reference.profiles
+    place, count = next(iter(first.ln_norms.bins.items()))
+    bins = {**first.ln_norms.bins, place: count, 10**9: 1}
+    norms = msgspec.structs.replace(first.ln_norms, bins=bins)
+    wide = msgspec.structs.replace(first, ln_norms=norms, rows=first.rows + 1)
+    assert "cannot be (bad_profile)" in refused(web, reference, profiles=(wide, *others))
