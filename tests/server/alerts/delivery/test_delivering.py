@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from sqlalchemy import Engine, update
+from sqlalchemy import Engine
 from tests.server.alerts.delivery.desk import HOUR, MINUTE, SECOND, Desk
 from tests.support.cards import NOW_MS, card, notification
 from tests.support.receiver import Receiver, answering, dying
@@ -18,28 +18,6 @@ from specscope_server.alerts.delivery.claiming import claim
 from specscope_server.alerts.delivery.delivering import Deliverer, attempt_claimed
 from specscope_server.alerts.delivery.options import DeliveryOptions
 from specscope_server.kit.errors import InvalidInput
-from specscope_server.models import Channel, Delivery
-from specscope_server.store.engine import write_transaction
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with Receiver().running() as running:
-        yield running
-
-
-@pytest.fixture
-def desk(sqlite_engine: Engine, receiver: Receiver) -> Desk:
-    made = Desk(sqlite_engine)
-    made.channels({"name": "hook", "kind": "webhook", "url": receiver.url})
-    return made
-
-
-@pytest.fixture
-def any_desk(store_engine: Engine, receiver: Receiver) -> Desk:
-    made = Desk(store_engine)
-    made.channels({"name": "hook", "kind": "webhook", "url": receiver.url})
-    return made
 
 
 def ids(receiver: Receiver) -> list[str]:
@@ -349,57 +327,3 @@ def test_a_picture_that_cannot_be_made_holds_nothing_up(sqlite_engine: Engine, r
     desk.tell(notification())
     desk.deliver()
     assert desk.rows()[0].status == "sent"
-
-
-def test_what_waits_for_a_channel_that_was_removed_ends(desk: Desk, receiver: Receiver) -> None:
-    desk.tell(notification())
-    desk.channels()
-    desk.deliver()
-    (row,) = desk.rows()
-    assert (row.status, row.reason) == ("failed", "its channel was removed")
-
-
-def test_a_channel_that_is_off_keeps_what_waits(desk: Desk, receiver: Receiver) -> None:
-    with write_transaction(desk.engine) as connection:
-        connection.execute(update(Channel).values(enabled=False))
-    desk.tell(notification())
-    assert desk.deliver() == 0
-    with write_transaction(desk.engine) as connection:
-        connection.execute(update(Channel).values(enabled=True))
-    assert desk.deliver() == 1
-
-
-def test_a_notification_that_cannot_be_read_is_ended_and_blocks_nobody(
-    desk: Desk, receiver: Receiver
-) -> None:
-    number = desk.tell(notification())
-    with write_transaction(desk.engine) as connection:
-        connection.execute(update(Delivery).where(Delivery.id == number).values(notification="{}"))
-    desk.tell(notification(card(2)))
-    desk.until_quiet()
-    assert [row.status for row in desk.rows()] == ["failed", "sent"]
-
-
-def test_a_clock_that_ran_ahead_and_was_set_back_silences_nobody(desk: Desk, receiver: Receiver) -> None:
-    desk.now_ms = NOW_MS + 24 * HOUR
-    receiver.script = answering(503)
-    first = desk.tell(notification())
-    for _ in range(6):  # until the breaker opens
-        desk.deliver()
-        desk.now_ms += 10 * MINUTE
-    assert json.loads(desk.channel().breaker)["state"] == "open"
-    desk.now_ms, receiver.script = NOW_MS, Receiver().script
-    second = desk.tell(notification())
-    desk.deliver()
-    desk.deliver()
-    assert {row.id: row.status for row in desk.rows()} == {first: "collapsed", second: "sent"}
-    assert len(ids(receiver)) == len(desk.attempts(first)) + 1
-
-
-def test_a_claim_from_before_the_clock_was_set_back_is_taken_back(desk: Desk, receiver: Receiver) -> None:
-    desk.now_ms = NOW_MS + 24 * HOUR
-    number = desk.tell(notification())
-    assert claim(desk.engine, "hook", "gone", desk.now_ms, desk.options) is not None
-    desk.now_ms = NOW_MS
-    assert desk.deliver() == 1
-    assert [row.status for row in desk.rows(id=number)] == ["sent"]
