@@ -77,6 +77,10 @@ def test_the_same_place_and_time_is_kept_once_and_another_beside_it(
         {"ln_norms": LnNorms(sum=1.0, sum_of_squares=1.0, minimum=2.0, maximum=1.0, bins={1: 1})},
         {"ln_norms": LnNorms(sum=float("nan"), sum_of_squares=1.0, minimum=0.0, maximum=1.0, bins={1: 1})},
         {"ln_norms": LnNorms(sum=1.0, sum_of_squares=1.0, minimum=0.0, maximum=1.0, bins={1: 0})},
+        {"ln_norms": LnNorms(
+            sum=1.0, sum_of_squares=1.0, minimum=0.0, maximum=1.0, bins={1: 1}, bin_width=0.5
+        )},
+        {"ln_norms": LnNorms(sum=1.0, sum_of_squares=1.0, minimum=0.0, maximum=1.0, bins={50_000: 1})},
         {"invariants": {"zero_rows": -1}},
     ],
 )  # fmt: skip

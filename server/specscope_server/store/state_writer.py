@@ -19,6 +19,8 @@ from specscope_server.store.limits import MAX_INTEGER, label_reason, number_reas
 from specscope_server.store.refusal import Reason
 
 FLOAT_BYTES = 4
+BIN_WIDTH = 0.02
+"""Of every profile, as the contract has it: bins of unequal widths could not be added up."""
 FARTHEST_BIN = 49_999
 """From 0 either way: any profiles added up span fewer bins than readers have room for (100,000)."""
 MAX_HIDDEN_SIZE, MAX_TOKEN_IDS, MAX_PROJECTION, MAX_BINS = 65_536, 1_024, 65_536, 20_000
@@ -58,7 +60,7 @@ def _norms_are_possible(norms: LnNorms, rows: int) -> bool:
         return False
     if any(abs(place) > FARTHEST_BIN for place in norms.bins):
         return False
-    if norms.bin_width <= 0 or any(count <= 0 for count in norms.bins.values()):
+    if norms.bin_width != BIN_WIDTH or any(count <= 0 for count in norms.bins.values()):
         return False
     counted = sum(norms.bins.values())
     return counted <= rows and (counted == 0 or norms.minimum <= norms.maximum)
