@@ -272,3 +272,13 @@ def deliveries(world: World) -> list[tuple[str, str]]:
     with world.engine.connect() as connection:
         channels = connection.scalars(select(Delivery.channel).order_by(Delivery.id)).all()
     return sorted(zip(channels, (each.alerts[0].rule for each in world.told()), strict=True))
+
+
+def test_a_clock_set_back_by_a_day_does_not_hold_back_a_repeat_for_a_day(world: World) -> None:
+    world.routing = Routing([a_route(repeat_interval="1h")])
+    for _ in range(2):
+        world.tick(a_reading(), seconds=30)
+    world.now_ms -= 86_400_000
+    for _ in range(2):
+        world.tick(a_reading(), seconds=30)
+    assert world.words() == ["new: low@gpu1 / ", "repeat: low@gpu1 / "]

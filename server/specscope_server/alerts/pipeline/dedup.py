@@ -80,8 +80,8 @@ def _unchanged(told: Told, firing: Sequence[Alert], now_ms: int, route: Route) -
         return Decision("what it was told of is muted" if told.firing else "nothing fires", quiet)
     if all(alert.acked_by for alert in firing):
         return Decision("told already, and somebody took it", quiet)
-    repeat_ms = (told.last_sent_ms or 0) + route.repeat_interval
-    if now_ms < repeat_ms:
+    waited_ms = now_ms - (told.last_sent_ms or 0)
+    if -route.repeat_interval <= waited_ms < route.repeat_interval:  # further ahead: the clock was set back
         return Decision("told already, nothing changed", quiet)
     knows = {**told.firing, **{alert.alert_id: alert.acked_by for alert in firing}}
     return Decision("it still fires", Told(knows, None, now_ms), "repeat", firing)
