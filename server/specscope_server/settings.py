@@ -150,8 +150,8 @@ class Settings(BaseSettings):
     # Alerts
     alerts: Path | None = Field(
         None,
-        description="Alerts' file (YAML): rules, channels, routes. It is followed while it changes. The rules "
-        "that come with Specscope are evaluated without it too.",
+        description="Alerts' file (YAML): rules, channels, routes. It is followed while it changes. The "
+        "rules that come with Specscope are evaluated without it too.",
     )
     alert_interval_seconds: float = Field(
         15.0, ge=1, le=3600, description="Time between two evaluations of the rules of alerts."

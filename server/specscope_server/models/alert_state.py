@@ -31,7 +31,7 @@ class AlertState(Base):
     since_ms: Mapped[Ms]
     """Since when the state is what it is."""
     counting_since_ms: Mapped[Ms | None]
-    """From when the time counts that it waits for: to fire, or to be over. What was not observed counts not."""
+    """From when the time counts that it waits for, to fire or to be over: without what was not observed."""
     seen_ms: Mapped[Ms]
     """When it was last judged."""
     fired_ms: Mapped[Ms | None]
