@@ -159,6 +159,9 @@ def test_greedy_answers_are_the_same_without_the_probe(
         (SGLANG_VERSION, "ngram"),
         ("0.5.20", "eagle3"),
         ("0.5.20", "eagle3-tree"),
+        # With `make bench`: as above, and each takes half a minute.
+        pytest.param("0.5.20", "standalone", marks=pytest.mark.benchmark),
+        pytest.param("0.5.20", "ngram", marks=pytest.mark.benchmark),
     ],
 )
 def test_other_drafts_and_versions(
