@@ -94,7 +94,15 @@ def test_acceptance_drop(sqlite_engine: Engine, feed: Feed) -> None:
     drafts(feed, HOUR + 180, 180, (0.6, 0.5, 0.5))
     found = fires(sqlite_engine, "acceptance-drop", at(HOUR + 360))
     assert found is not None
-    assert found.evidence["change"] < -0.1
+    assert found.evidence["conditions"][0]["change"] < -0.1
+
+
+def test_drafting_fewer_steps_on_purpose_is_no_drop(sqlite_engine: Engine, feed: Feed) -> None:
+    feed.launch("a1")
+    drafts(feed, 0, HOUR, GOOD)
+    feed.launch("b2", at(HOUR), speculative={"num_steps": 1, "num_draft_tokens": 2})
+    drafts(feed, HOUR, 180, GOOD[:1])
+    assert fires(sqlite_engine, "acceptance-drop", at(HOUR + 180)) is None
 
 
 def test_first_position_low_and_suffix_collapse(sqlite_engine: Engine, feed: Feed) -> None:
