@@ -89,6 +89,20 @@ def test_gauges_and_counters_are_compared_launch_by_launch(web: Web, feed: Feed)
     assert check(summary(web), "gauges agree with counters")["passed"] is False
 
 
+@pytest.mark.parametrize(("rounds", "passed"), [(6, True), (80, False)], ids=["few", "many"])
+def test_few_requests_of_unlike_kinds_are_no_contradiction(
+    web: Web, feed: Feed, rounds: int, passed: bool
+) -> None:
+    """Gauges weigh scrapes alike (2.10), counters weigh cycles (1.65): that is chance until there are many."""
+    feed.launch()
+    for turn in range(rounds):
+        start_ms = T0 + turn * 10_000
+        feed.scrapes(1, start_ms=start_ms, tau=3.0, running=1, calls=20, tokens=61, finished=1)
+        feed.scrapes(1, start_ms=start_ms + 5_000, tau=1.2, running=1, calls=60, tokens=73, finished=1)
+    agreement = check(summary(web), "gauges agree with counters")
+    assert (agreement["passed"], agreement["message"]) == (passed, "τ 2.10 from gauges, 1.65 from counters")
+
+
 def test_a_counted_launch_without_gauges_is_not_compared_either(web: Web, feed: Feed) -> None:
     feed.launch("a1")
     feed.scrapes(50, running=4, calls=100, tokens=102, finished=2)
