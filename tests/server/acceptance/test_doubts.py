@@ -93,7 +93,7 @@ def test_gauges_and_counters_are_compared_launch_by_launch(web: Web, feed: Feed)
 def test_few_requests_of_unlike_kinds_are_no_contradiction(
     web: Web, feed: Feed, rounds: int, passed: bool
 ) -> None:
-    """Gauges weigh scrapes alike (2.10), counters weigh cycles (1.65): that is chance until there are many."""
+    """Gauges weigh scrapes alike (2.10), counters cycles (1.65): that is chance until there are many."""
     feed.launch()
     for turn in range(rounds):
         start_ms = T0 + turn * 10_000
