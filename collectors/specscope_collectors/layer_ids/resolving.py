@@ -86,7 +86,7 @@ def _by_sglang(asked: Question) -> Resolved:
     if family is None:
         return _unknown_class(asked, span)
     rules = rules_in(family.eras, span)
-    found = [_by_engine(asked, rule, family, span) for rule in rules]
+    found = [_by_engine(asked, rule, last) for rule in rules for last in _last_captured(family, span)]
     prefix = f"SGLang {(asked.version or 'of unknown version')[:MAX_NAME]}, {family.name}: "
     return _agreed(asked, rules, found, prefix, sglang.SOURCE, tuple(_version_notes(asked, span)))
 
@@ -96,7 +96,7 @@ def _unknown_class(asked: Question, span: Span) -> Resolved:
     named = (asked.model_class or "")[:MAX_NAME]
     rules = [rule for family in sglang.FAMILIES for rule in rules_in(family.eras, span)]
     rules = list(dict.fromkeys(rules))
-    found = [_by_engine(asked, rule, sglang.FAMILIES[-1], span) for rule in rules]
+    found = [_by_engine(asked, rule, False) for rule in rules]
     candidates = tuple(dict.fromkeys(each.boundaries for each in found if each.boundaries is not None))
     who = f"SGLang's rule for {named} is not known here" if named else "the class of the model is not known"
     reason = f"{who}, and rules differ by class"
@@ -116,14 +116,21 @@ def _version_notes(asked: Question, span: Span) -> Iterator[str]:
         yield "this version has no class for Kimi K2.5: the rule is that of its DeepSeek language model"
 
 
-def _by_engine(asked: Question, rule: Rule, family: sglang.Family, span: Span) -> Resolved:
+def _last_captured(family: sglang.Family, span: Span) -> tuple[bool, ...]:
+    """Return whether the state behind the last layer is captured; both, where versions of the span differ."""
+    since = family.last_captured_from
+    if since is None or span.high < since:
+        return (False,)
+    return (True,) if span.low >= since else (False, True)
+
+
+def _by_engine(asked: Question, rule: Rule, last: bool) -> Resolved:
     if asked.ids is None:
         return _default(asked, rule)
     try:
         shift = rule.shift(asked.ids, asked.layers)
     except NeedsLayersError:
         return _untold(asked, "the number of decoder layers is needed", rule.words)
-    last = family.last_captured_from is not None and span.low >= family.last_captured_from
     most = MAX_ID if asked.layers is None else asked.layers - (0 if last else 1)
     kept = tuple(number for number in asked.ids if 0 <= number + shift <= most)
     boundaries = tuple(sorted({number + shift for number in kept}))

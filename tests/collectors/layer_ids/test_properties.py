@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from specscope_collectors.layer_ids import Question, System, resolve
@@ -61,6 +61,7 @@ def test_order_changes_nothing_where_the_first_id_decides_nothing(numbers: set[i
 
 
 @given(ids_lists, st.sampled_from(CLASSES), st.integers(0, 40))
+@example((60,), "MiniMaxM3SparseForCausalLM", 14)
 def test_a_range_of_versions_never_says_more_than_its_ends(
     ids: tuple[int, ...], model_class: str, patch: int
 ) -> None:
