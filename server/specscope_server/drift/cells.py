@@ -24,7 +24,7 @@ from specscope_server.drift.invariants import fault_of, invariants_of, post_norm
 from specscope_server.drift.numbers import known, nearest_dnll, nearest_vcos
 from specscope_server.drift.reading import OTHER
 from specscope_server.drift.schemas import Cell, CellState, Invariant, WindowItem
-from specscope_server.drift.words import cell_words, fault_words
+from specscope_server.drift.words import UNDECIDED, cell_words, fault_words
 from specscope_server.drift.yardsticks import Yardstick
 from specscope_server.kit.timeparse import to_iso
 
@@ -83,8 +83,10 @@ def _state(last: Sequence[Facts], speaking: Sequence[Facts], votes: Vote) -> Cel
         return CellState.NOT_ENOUGH
     if votes.fault != Fault.NONE:
         return CellState.WRONG if votes.is_confirmed else CellState.SUSPECTED
-    can_rank = any(not each.judged.missing for each in speaking)
-    return CellState.SAME if can_rank else CellState.NOT_ENOUGH
+    ranked = [each.judged.place for each in speaking if not each.judged.missing]
+    named = [place for place in ranked if place is not None]
+    # Windows in which the two statistics disagree, or that fit nowhere, are no sign that all is well.
+    return CellState.SAME if named and 2 * len(named) >= len(ranked) else CellState.NOT_ENOUGH
 
 
 def cell_of(judgement: Judgement, yard: Yardstick) -> Cell:
@@ -140,10 +142,14 @@ def missing_of(judgement: Judgement, yard: Yardstick) -> list[str]:
     if newest is None:
         return [f"rows of this slot in {judgement.phase}: none in the range"]
     if yard.bank is None:
-        return ["a reference: upload one with specscope reference build PATH --upload"]
+        return [
+            "a reference: make one with specscope reference build PATH, and upload the file on the Drift page"
+        ]
     if not newest.is_comparable:
         return [f"a reference of hidden size {newest.hidden_size}: the one here has {yard.hidden_size}"]
     found = list(newest.judged.missing)
+    if judgement.state == CellState.NOT_ENOUGH and not found:
+        found.append(f"a paired replay (specscope reference replay): {UNDECIDED}")
     if judgement.state == CellState.SUSPECTED:
         found.append(f"a second window that says the same ({fault_words(judgement.fault)})")
     if not found and not is_full(newest.rows, newest.requests):

@@ -9,6 +9,7 @@ from specscope_server.drift.cells import Judgement
 from specscope_server.drift.schemas import Assignment, CellState, Invariant, Resolution, SlotVerdict
 from specscope_server.drift.words import (
     PHASE_WORDS,
+    UNDECIDED,
     fault_sentence,
     listed,
     measured_of,
@@ -75,6 +76,8 @@ def _headline(worst: Judgement, state: CellState, yard: Yardstick) -> str:
         return f"{slot}: nothing fits to compare with"
     if state == CellState.NOT_ENOUGH:
         missing = worst.newest.judged.missing if worst.newest else ()
+        if worst.newest and not missing:
+            return f"{slot}: {UNDECIDED}; a paired replay decides"
         return f"{slot}: not enough{f' ({missing[0]})' if missing else ''}"
     trained = yard.trained(worst.slot)
     told = f"; trained on boundary {trained}" if trained is not None else ""

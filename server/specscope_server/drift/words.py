@@ -12,6 +12,7 @@ from specscope_server.drift.yardsticks import Yardstick
 if TYPE_CHECKING:
     from specscope_server.drift.cells import Judgement
 
+UNDECIDED = "the two statistics do not name one boundary that the states fit"
 PHASE_WORDS = {
     "prefill": "prefill",
     "verify_accepted": "verification, accepted",
