@@ -23,7 +23,8 @@ from specscope_collectors.replays.spooled import through_probe
 from specscope_collectors.replays.verdicts import Verdict
 from specscope_server.cli.reference import main
 
-pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
+# With `make bench`: another engine and another pass through the model would make the default run too long.
+pytestmark = [pytest.mark.rig, pytest.mark.benchmark, pytest.mark.xdist_group("rig")]
 COLLECTORS = Path(__file__).resolve().parents[3] / "collectors"
 DRIVER = Path(__file__).with_name("rows_driver.py")
 REQUESTS = 4
