@@ -205,7 +205,7 @@ def _default(asked: Question, rule: Rule) -> Resolved:
             reason="the default follows the number of decoder layers, which is not known",
         )  # fmt: skip
     places = rule.default(asked.layers)
-    if len(set(places)) < len(places) or min(places) < 0:
+    if list(places) != sorted(set(places)) or places[0] < 0:
         return _untold(asked, f"a model of {asked.layers} layers is too shallow for the default", words)
     note = f"guessed as (2, n//2, n − 3) of n = {asked.layers}: nobody said what the draft was trained on"
     return Resolved(ids=None, boundaries=places, rule=words, source="", notes=(note,), is_default=True)

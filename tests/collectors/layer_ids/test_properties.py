@@ -23,6 +23,7 @@ questions = st.builds(
 
 
 @given(questions)
+@example(Question(system=System.VLLM, ids=None, version=None, model_class=None, layers=3))
 def test_every_question_has_an_answer_or_a_reason(question: Question) -> None:
     found = resolve(question)
     assert (found.boundaries is None) == bool(found.reason)
