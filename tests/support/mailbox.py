@@ -7,7 +7,8 @@ import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from threading import Thread
+
+from tests.support.loopback import accepting
 
 
 @dataclass
@@ -27,26 +28,13 @@ class Mailbox:
     @contextmanager
     def running(self) -> Iterator[Mailbox]:
         """Listen until the block ends."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port = listener.getsockname()[1]
-            thread = Thread(target=self._accept, args=(listener,), daemon=True)
-            thread.start()
-            try:
-                yield self
-            finally:
-                with suppress(OSError):
-                    listener.shutdown(socket.SHUT_RDWR)
-                thread.join(5)
+        with accepting(0, self._take) as self.port:
+            yield self
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            connection.settimeout(10)
-            with suppress(OSError, ValueError), ExitStack() as stack:
-                self._talk(stack.enter_context(connection), stack)
+    def _take(self, connection: socket.socket) -> None:
+        connection.settimeout(10)
+        with suppress(OSError, ValueError), ExitStack() as stack:
+            self._talk(stack.enter_context(connection), stack)
 
     def _talk(self, connection: socket.socket, stack: ExitStack) -> None:
         is_secured = self.is_tls_from_the_start

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tests.support.loopback import accepting
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -72,25 +74,12 @@ class Receiver:
     @contextmanager
     def running(self) -> Iterator[Receiver]:
         """Listen until the block ends."""
-        with socket.create_server(("127.0.0.1", self.port)) as listener:
-            self.port = listener.getsockname()[1]
-            thread = threading.Thread(target=self._accept, args=(listener,), daemon=True)
-            thread.start()
-            try:
-                yield self
-            finally:
-                with suppress(OSError):
-                    listener.shutdown(socket.SHUT_RDWR)
-                thread.join(5)
+        with accepting(self.port, self._take) as self.port:
+            yield self
 
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+    def _take(self, connection: socket.socket) -> None:
+        self.connections += 1
+        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         connection.settimeout(10)

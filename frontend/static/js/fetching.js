@@ -18,59 +18,47 @@ export class FetchError extends Error {
 
 /** Return a good response; throw FetchError otherwise. An abort by `signal` passes through as AbortError. */
 export async function get(url, signal) {
-  const patience = AbortSignal.timeout(TIMEOUT_MS);
-  let response;
-  try {
-    response = await fetch(url, { signal: AbortSignal.any([signal, patience]), redirect: "manual" });
-  } catch (error) {
-    if (signal.aborted) throw error;
-    throw new FetchError(patience.aborted ? "no answer within 15 s" : "no connection", 0);
-  }
-  if (response.ok) return response;
-  if (response.type === "opaqueredirect") throw new FetchError("the session has ended", 401);
-  throw new FetchError(await reason(response), response.status);
+  return answered(url, {}, { signal, patience: AbortSignal.timeout(TIMEOUT_MS), late: "no answer within 15 s" });
 }
 
 /** Send JSON and return the JSON of the answer (null without one); throw FetchError otherwise. */
 export async function send(method, url, body) {
-  const options = { method, redirect: "manual", signal: AbortSignal.timeout(SEND_TIMEOUT_MS) };
-  if (method !== "DELETE") Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
-  let response;
-  try {
-    response = await fetch(url, options);
-  } catch {
-    throw new FetchError(options.signal.aborted ? "no answer within 60 s; look whether it was done before you try again" : "no connection", 0);
-  }
-  if (!response.ok) throw new FetchError(await reason(response), response.status);
+  const patience = AbortSignal.timeout(SEND_TIMEOUT_MS);
+  const late = "no answer within 60 s; look whether it was done before you try again";
+  const response = await answered(url, method === "DELETE" ? { method } : json(method, body), { patience, late });
   return response.status === 204 ? null : response.json().catch(() => null);
 }
 
 /** Send a file as it is and return the JSON of the answer; throw FetchError otherwise. */
 export async function upload(url, file) {
-  let response;
-  try {
-    response = await fetch(url, {
-      method: "POST", body: file, headers: { "content-type": "application/octet-stream" },
-      redirect: "manual", signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
-    });
-  } catch {
-    throw new FetchError("no connection, or no answer within 60 s", 0);
-  }
-  if (!response.ok) throw new FetchError(await reason(response), response.status);
-  return response.json();
+  const options = { method: "POST", body: file, headers: { "content-type": "application/octet-stream" } };
+  const patience = AbortSignal.timeout(SEND_TIMEOUT_MS);
+  return (await answered(url, options, { patience, late: "no answer within 60 s" })).json();
 }
 
 /** Send JSON and return the answer's HTML as a document; throw FetchError otherwise. An abort passes through. */
 export async function fragment(url, body, signal) {
+  const response = await answered(url, json("POST", body), { signal });
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}
+
+function json(method, body) {
+  return { method, body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+}
+
+/** Fetch: `signal` is the caller's, whose abort passes through; once `patience` is over, that is told as `late`. */
+async function answered(url, options, { signal, patience, late }) {
   let response;
   try {
-    response = await fetch(url, { method: "POST", redirect: "manual", signal, body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+    const ends = AbortSignal.any([signal, patience].filter(Boolean));
+    response = await fetch(url, { ...options, redirect: "manual", signal: ends });
   } catch (error) {
-    if (signal.aborted) throw error;
-    throw new FetchError("no connection", 0);
+    if (signal?.aborted) throw error;
+    throw new FetchError(patience?.aborted ? late : "no connection", 0);
   }
-  if (!response.ok) throw new FetchError(await reason(response), response.status);
-  return new DOMParser().parseFromString(await response.text(), "text/html");
+  if (response.ok) return response;
+  if (response.type === "opaqueredirect") throw new FetchError("the session has ended", 401);
+  throw new FetchError(await reason(response), response.status);
 }
 
 async function reason(response) {

@@ -22,10 +22,9 @@ RANKS = ("info", "warning", "critical")
 def add_alerts(figure: Figure, spans: Sequence[AlertSpan], theme: Theme) -> None:
     """Add the fires to a figure whose x axis is time; others are left as they are."""
     layout = figure["layout"]
-    axis = layout.get("xaxis", {})
-    if axis.get("type") != "date" or not spans or len(axis.get("range") or ()) != 2:
+    if not spans or not has_time(figure):
         return
-    low, high = (epoch_ms(end) for end in axis["range"])
+    low, high = (epoch_ms(end) for end in layout["xaxis"]["range"])
     seen = [each for each in spans if each.from_ms < high and (each.to_ms is None or each.to_ms > low)]
     if not seen or high <= low:
         return
@@ -35,6 +34,12 @@ def add_alerts(figure: Figure, spans: Sequence[AlertSpan], theme: Theme) -> None
     starts = [each for each in seen if each.from_ms >= low]
     for group in _near(starts, NEAR * (high - low)):
         layout["annotations"].append(_mark(group, theme))
+
+
+def has_time(figure: Figure) -> bool:
+    """Tell whether the x axis is a stretch of time."""
+    axis = figure["layout"].get("xaxis", {})
+    return axis.get("type") == "date" and len(axis.get("range") or ()) == 2
 
 
 def _merged(spans: Sequence[AlertSpan], low: float, high: float) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlalchemy.orm import Session
 
 import specscope_server
-from specscope_server.figures.alert_marks import add_alerts
+from specscope_server.figures.alert_marks import add_alerts, has_time
 from specscope_server.kit.errors import NotFound
 from specscope_server.kit.figures import Figure
 from specscope_server.kit.figures_theme import Theme
@@ -53,7 +53,7 @@ def drawn(session: Session, name: str, query: PanelQuery, theme: Theme) -> Figur
     """Return a figure as its domain draws it, with the alerts that fired then. Raises as `Panel.draw`."""
     chosen = panel(name)
     figure = chosen.draw(session, query, theme)
-    if not chosen.shows_alerts:
+    if not (chosen.shows_alerts and has_time(figure)):
         return figure
     window = query.range.window()
     add_alerts(figure, read_spans(session, query.server, window.from_ms, window.to_ms), theme)

@@ -12,9 +12,10 @@ from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.web.actor import actor_of
 from specscope_server.kit.web.bodies import Body
 from specscope_server.kit.web.pagination import MAX_ID
-from specscope_server.kit.web.state import Db, State
+from specscope_server.kit.web.state import AppState, Db, State
 from specscope_server.pages import alert_editor, alert_views, alerts, data
 from specscope_server.pages.page import Page
+from specscope_server.pages.serving import Content, add_page
 from specscope_server.pages.templates import render
 
 router = APIRouter(include_in_schema=False)
@@ -24,41 +25,29 @@ RULES = Page("/alerts/rules", "Rules", fragment="/fragments/alerts/rules", has_r
 EDITOR = Page("/alerts/edit", "Edit rule", has_range=False, own_keys=("name",))
 CHANNELS = Page("/alerts/channels", "Channels", fragment="/fragments/alerts/channels", has_range=False)
 ALERT = Page("/alerts/one", "Alert", has_range=False)
-NOW_PARTS = ("alerts_now", "alerts_history")
 
 
-def _now(request: Request, db: Db, state: State) -> alerts.Content:
+def _now(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, NOW, all_servers=True)
     page = replace(page, default_range=alerts.ALERTS_RANGE)
     return {"page": page, **alerts.now_of(db, state, page)}
 
 
-@router.get("/alerts")
-def now(request: Request, db: Db, state: State) -> Response:
-    """Show what fires, what fired, and silences."""
-    content = _now(request, db, state)
-    problem = content["problem"]
-    return render("alerts.html", problem.status if problem else 200, parts=NOW_PARTS, **content)
-
-
-@router.get("/fragments/alerts")
-def now_parts(request: Request, db: Db, state: State) -> Response:
-    """Render the live parts alone."""
-    return render("fragment.html", parts=NOW_PARTS, **_now(request, db, state))
-
-
-@router.get("/alerts/rules")
-def rules_page(request: Request, db: Db, state: State) -> Response:
-    """Show every rule."""
+def _rules(request: Request, db: Db, state: AppState) -> Content:
     page = data.make_page(db, state, request.query_params, RULES, all_servers=True)
-    return render("alert_rules.html", parts=("alert_rules_list",), page=page, **alerts.rules_of(db, state))
+    return {"page": page, **alerts.rules_of(db)}
 
 
-@router.get("/fragments/alerts/rules")
-def rules_parts(request: Request, db: Db, state: State) -> Response:
-    """Render the list of rules alone."""
-    page = data.make_page(db, state, request.query_params, RULES, all_servers=True)
-    return render("fragment.html", parts=("alert_rules_list",), page=page, **alerts.rules_of(db, state))
+def _channels(request: Request, db: Db, state: AppState) -> Content:
+    page = data.make_page(db, state, request.query_params, CHANNELS, all_servers=True)
+    return {"page": page, **alerts.channels_of(db)}
+
+
+add_page(router, NOW, _now, "alerts_now", "alerts_history", template="alerts.html")
+add_page(router, RULES, _rules, "alert_rules_list", template="alert_rules.html")
+add_page(
+    router, CHANNELS, _channels, "alert_channels_list", "alert_deliveries", template="alert_channels.html"
+)
 
 
 @router.get("/alerts/edit")
@@ -83,22 +72,6 @@ def edited(request: Request, db: Db, state: State, body: Body) -> Response:
         raise InvalidInput(f"the editor's question cannot be read: {error}") from None
     found = alert_editor.answer(db, state, asked, actor_of(request))
     return render("alert_editor_answer.html", answer=found, asked=asked, views=alert_views)
-
-
-@router.get("/alerts/channels")
-def channels_page(request: Request, db: Db, state: State) -> Response:
-    """Show where alerts are told, and how that went."""
-    page = data.make_page(db, state, request.query_params, CHANNELS, all_servers=True)
-    parts = ("alert_channels_list", "alert_deliveries")
-    return render("alert_channels.html", parts=parts, page=page, **alerts.channels_of(db, state))
-
-
-@router.get("/fragments/alerts/channels")
-def channels_parts(request: Request, db: Db, state: State) -> Response:
-    """Render the live parts alone."""
-    page = data.make_page(db, state, request.query_params, CHANNELS, all_servers=True)
-    parts = ("alert_channels_list", "alert_deliveries")
-    return render("fragment.html", parts=parts, page=page, **alerts.channels_of(db, state))
 
 
 @router.get("/alerts/deliveries/{number}")

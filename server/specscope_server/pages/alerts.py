@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy.orm import Session
 
 from specscope_server.alerts import detail, listing
@@ -17,13 +15,11 @@ from specscope_server.kit.web.params import make_time_range
 from specscope_server.kit.web.state import AppState
 from specscope_server.pages import alert_views
 from specscope_server.pages.page import Page
+from specscope_server.pages.serving import Content
 
 ALERTS_RANGE = "24h"
 MAX_HISTORY = 50
-MAX_OVER = 20
 MAX_DELIVERIES = 50
-
-Content = dict[str, Any]
 
 
 def now_of(session: Session, state: AppState, page: Page) -> Content:
@@ -31,13 +27,11 @@ def now_of(session: Session, state: AppState, page: Page) -> Content:
     connection, server = session.connection(), page.server or None
     health = _health(state)
     listed = listing.list_alerts(connection, None, server, None, health)
-    over = listing.list_alerts(connection, Standing.RESOLVED, server, None, health)
     rows = [alert_views.alert_row(item, state.clock()) for item in listed.alerts]
     on = sum(item.enabled for item in rules.list_rules(session).rules)
     content: Content = {
         "problem": None, "rows": rows, "views": alert_views, "charts": [TIMELINE] if page.server else [],
         "verdict": alert_views.headline(rows, health, on), "history": [], "more_history": False,
-        "over": [alert_views.alert_row(item, state.clock()) for item in over.alerts[:MAX_OVER]],
         "silences": silences.list_silences(connection, None, state.clock()).silences,
         "channels_on": sum(item.enabled for item in channels.list_channels(connection).channels),
     }  # fmt: skip
@@ -70,7 +64,7 @@ def one_of(session: Session, state: AppState, name: str) -> Content:
     }
 
 
-def rules_of(session: Session, state: AppState) -> Content:
+def rules_of(session: Session) -> Content:
     """Return every rule, each with how many alerts of it fire."""
     listed = listing.list_alerts(session.connection(), None, None, None, "ok").alerts
     firing: dict[str, int] = {}
@@ -86,7 +80,7 @@ def rules_of(session: Session, state: AppState) -> Content:
     }
 
 
-def channels_of(session: Session, state: AppState) -> Content:
+def channels_of(session: Session) -> Content:
     """Return channels, what kinds there are, and the newest deliveries."""
     connection = session.connection()
     log = channels.list_deliveries(connection, None, None, MAX_DELIVERIES, None)

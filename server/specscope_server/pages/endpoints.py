@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from specscope_server.acceptance import figures, heatmap_figures, position_figures
-from specscope_server.kit.web.state import AppState, Db, State
+from specscope_server.kit.web.state import AppState, Db
 from specscope_server.pages import alert_routes, alerts, assets, data, patterns, requests
 from specscope_server.pages.canary import CANARY_RANGE, canary_of
 from specscope_server.pages.drift import OWN_KEYS, drift_of
 from specscope_server.pages.events import events_of
 from specscope_server.pages.glossary import GROUPS
 from specscope_server.pages.page import Page, clean_query
+from specscope_server.pages.serving import Content, add_page
 from specscope_server.pages.surface_view import OWN_KEYS as SURFACE_KEYS
 from specscope_server.pages.templates import render
 from specscope_server.pages.timing import time_of
@@ -37,9 +36,6 @@ SOURCES = Page("/sources", "Sources", fragment="/fragments/sources")
 GLOSSARY = Page("/glossary", "Glossary", has_range=False)
 PATTERNS = Page("/patterns", "Patterns", servers=("gpu1:30000", "gpu2:30000"), server="gpu1:30000")
 LOGIN = Page("/login", "Log in", has_range=False)
-
-Content = dict[str, Any]
-Build = Callable[[Request, Db, AppState], Content]
 
 
 def _overview(request: Request, db: Db, state: AppState) -> Content:
@@ -99,36 +95,15 @@ def _sources(request: Request, db: Db, state: AppState) -> Content:
     }
 
 
-def _page(parts: tuple[str, ...], fragment: bool, content: Content) -> Response:
-    """A fragment is always 200: what went wrong is its content. A page says so in its status."""
-    if fragment:
-        return render("fragment.html", parts=parts, **content)
-    problem = content["problem"]
-    return render("live.html", problem.status if problem else 200, parts=parts, **content)
-
-
-def _add(page: Page, build: Build, *parts: str) -> None:
-    """Serve a page, and beside it a fragment with only its live parts (names of templates)."""
-
-    def whole(request: Request, db: Db, state: State) -> Response:
-        return _page(parts, False, build(request, db, state))
-
-    def fragment(request: Request, db: Db, state: State) -> Response:
-        return _page(parts, True, build(request, db, state))
-
-    router.add_api_route(page.path, whole, methods=["GET"], name=f"page {page.title}")
-    router.add_api_route(page.fragment, fragment, methods=["GET"], name=f"parts of {page.title}")
-
-
-_add(OVERVIEW, _overview, "overview_part", "events_part")
-_add(ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
-_add(
-    TIME, _time, "time_part", "time_tables", "time_surface", "time_experts", "traces_part",
+add_page(router, OVERVIEW, _overview, "overview_part", "events_part")
+add_page(router, ACCEPTANCE, _acceptance, "acceptance_part", "acceptance_tables")
+add_page(
+    router, TIME, _time, "time_part", "time_tables", "time_surface", "time_experts", "traces_part",
     "trace_capture_part",
 )  # fmt: skip
-_add(DRIFT, _drift, "drift_part", "drift_tables", "drift_tools")
-_add(CANARY, _canary, "canary_part", "canary_tables")
-_add(SOURCES, _sources, "sources_part")
+add_page(router, DRIFT, _drift, "drift_part", "drift_tables", "drift_tools")
+add_page(router, CANARY, _canary, "canary_part", "canary_tables")
+add_page(router, SOURCES, _sources, "sources_part")
 
 
 @router.get("/glossary")

@@ -27,7 +27,7 @@ from specscope_server.alerts.channels.secrets import secret_fields
 from specscope_server.alerts.channels.stored import find, shown_settings
 from specscope_server.alerts.channels.words import headline
 from specscope_server.kit.errors import InvalidInput, NotFound
-from specscope_server.kit.timeparse import to_iso
+from specscope_server.kit.timeparse import iso_or_none, to_iso
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
 from specscope_server.models import Channel, Delivery, DeliveryAttempt
 
@@ -60,7 +60,8 @@ def _channel(connection: Connection, row: Row[Any]) -> ChannelItem:
     return ChannelItem(
         name=row.name, kind=row.kind, origin=row.origin, enabled=row.enabled,
         disabled_reason=row.disabled_reason, settings=shown_settings(row), breaker=_breaker(row.breaker),
-        waiting=waiting or 0, last_sent=_iso(sent_ms), last_failure=_iso(failure.at_ms if failure else None),
+        waiting=waiting or 0, last_sent=iso_or_none(sent_ms),
+        last_failure=iso_or_none(failure.at_ms if failure else None),
         last_failure_reason=failure.reason if failure else "", updated=to_iso(row.updated_ms),
     )  # fmt: skip
 
@@ -71,8 +72,8 @@ def _breaker(text: str) -> BreakerItem:
     return BreakerItem(
         state=kept.get("state", "closed"),
         failures=kept.get("failures", 0),
-        until=_iso(kept.get("until_ms") or None),
-        failing_since=_iso(kept.get("told_ms")),
+        until=iso_or_none(kept.get("until_ms") or None),
+        failing_since=iso_or_none(kept.get("told_ms")),
     )
 
 
@@ -163,11 +164,7 @@ def _delivery(row: Row[Any]) -> dict[str, Any]:
     return {
         "id": row.id, "webhook_id": row.webhook_id, "channel": row.channel, "group_key": row.group_key,
         "cause": row.cause, "status": row.status, "reason": row.reason, "title": title,
-        "attempts": row.attempts, "created": to_iso(row.created_ms), "finished": _iso(row.finished_ms),
+        "attempts": row.attempts, "created": to_iso(row.created_ms), "finished": iso_or_none(row.finished_ms),
         "next_attempt": to_iso(row.next_attempt_ms) if is_waiting else None,
         "body_sha256": row.body_sha256,
     }  # fmt: skip
-
-
-def _iso(at_ms: int | None) -> str | None:
-    return None if at_ms is None else to_iso(at_ms)
