@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -15,6 +15,9 @@ from tests.browser.conftest import HOSTILE, NARROW, WIDE, Visit, Visitor, listen
 from specscope_server.app import create_app
 from specscope_server.settings import Settings
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
+
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 RULE: dict[str, Any] = {
     "name": "always", "title": f"Always {HOSTILE}", "severity": "critical", "category": "acceptance",
@@ -22,6 +25,7 @@ RULE: dict[str, Any] = {
     "annotations": {"note": HOSTILE},
 }  # fmt: skip
 PATIENCE_SECONDS = 30.0
+ANSWER = "[data-test-channel] [data-answer]"
 
 
 @pytest.fixture
@@ -142,8 +146,18 @@ def test_a_channel_is_added_and_tested(loud_site: str, visitor: Visitor) -> None
     form.locator("[name='settings.url']").fill("http://127.0.0.1:9/")
     form.locator("button").click()
     settled(visit, "[data-live=alert_channels_list]", "am")
+    held: list[Route] = []
+    visit.page.route("**/alerts/channels/am/test", lambda route: held.append(route))
     visit.page.click("text=Send a test")
-    settled(visit, "[data-test-channel] [data-answer]", "Not delivered")
+    settled(visit, ANSWER, "Sending a test")
+    form.locator("[name=name]").fill("another")  # while the test is under way, the list is fetched anew
+    form.locator("button").click()
+    settled(visit, "[data-live=alert_channels_list]", "another")
+    held[0].continue_()
+    settled(visit, ANSWER, "Not delivered")
+    settled(visit, "[data-live=alert_channels_list]", "Last failure")  # and once more after the answer
+    assert "Not delivered" in str(visit.page.text_content(ANSWER))
+    assert visit.page.locator("[data-test-channel] button").first.is_enabled()
     visit.shoot("alerts-channel-tested")
     assert visit.problems == []
 

@@ -1,4 +1,5 @@
-// Swaps the parts of a page that the server renders, without losing what the reader has opened or focused.
+// Swaps the parts of a page that the server renders, without losing what the reader has opened, focused, written
+// into a form or been answered by one.
 
 import { get } from "./fetching.js";
 import { state } from "./state.js";
@@ -25,6 +26,7 @@ function swap(part, fresh) {
   const open = [...part.querySelectorAll("details")].map((each) => each.open);
   const scrolled = [...part.querySelectorAll(".launches, .table-scroll")].map((each) => [each.scrollTop, each.scrollLeft]);
   const focused = [...part.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  keepForms(part, fresh);
   part.replaceChildren(...fresh.childNodes);
   part.dataset.received = html;
   const details = [...part.querySelectorAll("details")];
@@ -33,4 +35,22 @@ function swap(part, fresh) {
     if (scrolled[index]) each.scrollTo(scrolled[index][1], scrolled[index][0]);
   });
   if (focused >= 0) part.querySelectorAll(FOCUSABLE)[focused]?.focus({ preventScroll: true });
+}
+
+/** Put the present forms in place of those that came the same: one that is being sent must live to hear its answer. */
+function keepForms(part, fresh) {
+  const present = new Map([...part.querySelectorAll("form[data-api]")].map((form) => [asItCame(form), form]));
+  for (const form of fresh.querySelectorAll("form[data-api]")) {
+    const same = present.get(asItCame(form));
+    if (same) form.replaceWith(same);
+  }
+}
+
+/** Return a form's markup without what sending it and its answer changed. */
+function asItCame(form) {
+  const copy = form.cloneNode(true);
+  copy.removeAttribute("aria-busy");
+  for (const button of copy.querySelectorAll("button")) button.disabled = false;
+  for (const answer of copy.querySelectorAll("[data-answer]")) answer.remove();
+  return copy.outerHTML;
 }
