@@ -12,13 +12,14 @@ from specscope_server.alerts.channels.contract import ChannelKind
 from specscope_server.alerts.channels.kinds import kind_of
 from specscope_server.alerts.channels.opening import FROM_API, FROM_FILE, Vault
 from specscope_server.alerts.channels.secrets import EVERYTHING, resolved, secret_fields, split
-from specscope_server.alerts.channels.stored import Author, Wanted
+from specscope_server.alerts.channels.stored import Author, Wanted, next_breaker, tell_removed
 from specscope_server.alerts.channels.validation import check_name, validated
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.models import Audit, Channel
 
 MAX_CHANNELS = 200
 OWN = ("name", "kind", "enabled")
+IN_FILE = "in the alerts' file"
 
 
 def read_channels(entries: Any) -> list[Wanted]:
@@ -61,6 +62,7 @@ def store_channels(connection: Connection, wanted: list[Wanted], author: Author,
         _store(connection, each, msgspec.json.encode(shown).decode(), rows.get(each.name), author)
     gone = [name for name, row in rows.items() if row.origin == FROM_FILE and name not in secrets]
     for name in gone:
+        tell_removed(connection, rows[name], IN_FILE, author.at_ms)
         connection.execute(delete(Channel).where(Channel.name == name))
         _audit(connection, author, "channel.remove", name, None)
     vault.of_file.update(secrets)  # in place, and never empty meanwhile: deliveries read it
@@ -105,9 +107,10 @@ def _store(connection: Connection, wanted: Wanted, config: str, row: Any, author
             update(Channel)
             .where(Channel.name == wanted.name)
             .values(
-                disabled_reason="", breaker="{}", updated_ms=author.at_ms, revision=row.revision + 1, **values
+                disabled_reason="", updated_ms=author.at_ms, revision=row.revision + 1,
+                breaker=next_breaker(connection, row, wanted.enabled, IN_FILE, author.at_ms), **values,
             )
-        )
+        )  # fmt: skip
         _audit(connection, author, "channel.change", wanted.name, values)
 
 

@@ -14,6 +14,7 @@ from specscope_server.alerts.channels.kinds import kind_of
 from specscope_server.alerts.channels.opening import FROM_API, FROM_FILE, Vault, open_channel
 from specscope_server.alerts.channels.secrets import secret_fields, split
 from specscope_server.alerts.channels.validation import check_name, validated
+from specscope_server.alerts.delivery import failing
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.models import Audit, Channel
 
@@ -86,8 +87,9 @@ def change(connection: Connection, wanted: Wanted, author: Author, vault: Vault)
         update(Channel)
         .where(Channel.name == wanted.name, Channel.revision == row.revision)
         .values(
-            enabled=wanted.enabled, disabled_reason="", breaker="{}", updated_ms=author.at_ms,
-            revision=row.revision + 1, **values,
+            enabled=wanted.enabled, disabled_reason="", updated_ms=author.at_ms, revision=row.revision + 1,
+            breaker=next_breaker(connection, row, wanted.enabled, f"by {author.actor}", author.at_ms),
+            **values,
         )
     )  # fmt: skip
     _audit(connection, author, "channel.change", wanted.name, row)
@@ -96,12 +98,13 @@ def change(connection: Connection, wanted: Wanted, author: Author, vault: Vault)
 def switch(connection: Connection, name: str, enabled: bool, author: Author) -> None:
     """Turn a channel on (its breaker starts anew) or off; also one of the file."""
     row = find(connection, name)
+    breaker = next_breaker(connection, row, enabled, f"by {author.actor}", author.at_ms)
     connection.execute(
         update(Channel)
         .where(Channel.name == name)
         .values(
             enabled=enabled, disabled_reason="" if enabled else f"turned off by {author.actor}",
-            breaker="{}" if enabled else row.breaker, updated_ms=author.at_ms, revision=row.revision + 1,
+            breaker=breaker, updated_ms=author.at_ms, revision=row.revision + 1,
         )
     )  # fmt: skip
     _audit(connection, author, "channel.enable" if enabled else "channel.disable", name, row)
@@ -110,8 +113,24 @@ def switch(connection: Connection, name: str, enabled: bool, author: Author) -> 
 def remove(connection: Connection, name: str, author: Author) -> None:
     """Remove a channel that was made by REST; what waits for it ends as failed."""
     row = _own(connection, name)
+    tell_removed(connection, row, f"by {author.actor}", author.at_ms)
     connection.execute(delete(Channel).where(Channel.name == name))
     _audit(connection, author, "channel.remove", name, row)
+
+
+def next_breaker(connection: Connection, row: Row[Any], enabled: bool, how: str, at_ms: int) -> str:
+    """Return the breaker of a channel that is changed or switched. One that is off no longer fails."""
+    if enabled:
+        return failing.anew(row.breaker)
+    breaker = failing.breaker_of(row.breaker)
+    failing.tell_over(connection, row.name, breaker, f"the channel was turned off {how}", at_ms)
+    return "{}"
+
+
+def tell_removed(connection: Connection, row: Row[Any], how: str, at_ms: int) -> None:
+    """Tell those that heard that the channel fails that it is no more."""
+    breaker = failing.breaker_of(row.breaker)
+    failing.tell_over(connection, row.name, breaker, f"the channel was removed {how}", at_ms)
 
 
 def _own(connection: Connection, name: str) -> Row[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection, Engine, select, update
 
 from specscope_server.alerts.delivery import failing
@@ -37,7 +36,7 @@ def record(
         )
         connection.execute(update(Delivery).where(mine).values(**values))
         if row is not None:
-            before = msgspec.json.decode(row.breaker or "{}", type=Breaker)
+            before = failing.breaker_of(row.breaker)
             _channel(connection, claimed, attempted, str(values["status"]), before, now_ms, options)
         return str(values["status"])
 
@@ -79,25 +78,33 @@ def _channel(
     connection: Connection, claimed: Claimed, attempted: Attempted, status: str, before: Breaker,
     now_ms: int, options: DeliveryOptions,
 ) -> None:  # fmt: skip
-    """Move the breaker. A message that is refused for good says nothing against the receiver's health."""
-    after = before
-    match attempted.outcome:
-        case "delivered":
-            after = before.succeeded()
-        case "retry" | "unknown":
-            after = before.failed(now_ms)
-        case "gone":
-            connection.execute(
-                update(Channel)
-                .where(Channel.name == claimed.channel)
-                .values(enabled=False, disabled_reason=attempted.reason[:MAX_REASON])
-            )
-        case "permanent":
-            after = before.refused()
+    """Move the breaker, and tell the other channels when an episode of failures begins or ends."""
+    if attempted.outcome == "gone":
+        _turn_off(connection, claimed.channel, attempted.reason[:MAX_REASON], now_ms)
+    after = _moved(before, attempted, now_ms)
     has_given_up = status in (FAILED, EXPIRED)
     has_opened = after.opened_ms is not None and before.opened_ms is None
     if has_given_up or has_opened:
         after = failing.tell(connection, claimed.channel, after, attempted.reason, now_ms, options)
-    elif attempted.outcome == "delivered" and before.told_ms is not None:
-        failing.tell_recovered(connection, claimed.channel, before, now_ms, options)
+    elif attempted.outcome == "delivered":
+        failing.tell_over(connection, claimed.channel, before, failing.GOT_THROUGH, now_ms)
     set_breaker(connection, claimed.channel, after)
+
+
+def _moved(before: Breaker, attempted: Attempted, now_ms: int) -> Breaker:
+    """Return the breaker. A message that is refused for good says nothing against the receiver's health."""
+    match attempted.outcome:
+        case "delivered":
+            return before.succeeded()
+        case "retry" | "unknown":
+            return before.failed(now_ms)
+        case "permanent":
+            return before.refused()
+        case "gone":
+            return before
+
+
+def _turn_off(connection: Connection, channel: str, reason: str, now_ms: int) -> None:
+    connection.execute(
+        update(Channel).where(Channel.name == channel).values(enabled=False, disabled_reason=reason)
+    )
