@@ -78,9 +78,14 @@ def _channel(
     connection: Connection, claimed: Claimed, attempted: Attempted, status: str, before: Breaker,
     now_ms: int, options: DeliveryOptions,
 ) -> None:  # fmt: skip
-    """Move the breaker, and tell the other channels when an episode of failures begins or ends."""
+    """Move the breaker, and tell the other channels when an episode of failures begins or ends.
+
+    A test that fails moves nothing: whoever pressed the button is told.
+    """
     if attempted.outcome == "gone":
         _turn_off(connection, claimed.channel, attempted.reason[:MAX_REASON], now_ms)
+    if claimed.notification.cause == "test" and attempted.outcome != "delivered":
+        return
     after = _moved(before, attempted, now_ms)
     has_given_up = status in (FAILED, EXPIRED)
     has_opened = after.opened_ms is not None and before.opened_ms is None

@@ -174,3 +174,17 @@ def test_an_end_goes_only_to_those_that_heard_of_the_beginning(pair: Pair) -> No
         pair.tell_broken()
         assert late.received == []
     assert [status for status, _ in pair.heard()] == ["firing", "resolved"]
+
+
+@pytest.mark.parametrize("status", [404, 410, 500])
+def test_the_test_button_pages_nobody(pair: Pair, status: int) -> None:
+    pair.make(by_rest=True)
+    pair.broken.script = answering(status)
+    for _ in range(6):  # as many as would open the breaker
+        try_channel(pair.desk.engine, "broken", "api", pair.desk.clock, pair.desk.options)
+    pair.desk.until_quiet(HOUR)
+    assert pair.heard() == []
+    if status != 410:  # which turns it off; else what really fails is told all the same
+        pair.tell_broken()
+        pair.desk.until_quiet()
+        assert [told for told, _ in pair.heard()] == ["firing"]
