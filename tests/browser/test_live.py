@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -70,9 +69,20 @@ def scraped_twice(product: Product, server: str) -> bool:
     return len(seen) >= len(listed) and min(seen, default=0) >= 2
 
 
-def shows(visit: Visit, charts: set[str]) -> bool:
-    """Return whether just these charts of the page show values."""
-    return set(visit.evaluate(DRAWN)) == charts
+def wait_for_charts(product: Product, visit: Visit, path: str, charts: set[str]) -> None:
+    """Wait until just these charts of the page show values; fail with those that are shown instead."""
+    drawn: set[str] = set()
+
+    def shows() -> bool:
+        nonlocal drawn
+        drawn = set(visit.evaluate(DRAWN))
+        return drawn == charts
+
+    try:
+        product.wait_for(f"charts of {path}", shows, DRAW_SECONDS)
+    except AssertionError as error:
+        error.add_note(f"missing: {sorted(charts - drawn)}; not expected: {sorted(drawn - charts)}")
+        raise
 
 
 def visit_all(
@@ -84,7 +94,7 @@ def visit_all(
     for path, charts in pages.items():
         visit = visitor(product.base_url).open(f"{path}?server={server}&refresh=5")
         visit.wait_for_charts()
-        product.wait_for(f"charts of {path}", partial(shows, visit, charts), DRAW_SECONDS)
+        wait_for_charts(product, visit, path, charts)
         visit.shoot(f"{name}-{path.strip('/') or 'overview'}")
         assert visit.problems == []
         visits[path] = visit
