@@ -17,6 +17,7 @@ FORBIDDEN_HEADERS = frozenset(
 )  # fmt: skip
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 MAX_URL = 2_000
+MAX_HOST, MAX_HOST_PART = 253, 63
 
 
 def is_reference(text: str) -> bool:
@@ -38,7 +39,27 @@ def check_url(text: str) -> str:
         raise ValueError("holds a user or password; give them in fields of their own, which are kept secret")
     if not text.isprintable() or " " in text or parts.fragment:
         raise ValueError("holds characters that no URL has, or a fragment; remove them")
+    check_host(host)
     return str(httpx.URL(text))
+
+
+def check_host(host: str) -> str:
+    """Return the name or address of a machine. Raises `ValueError`: each part of a name has 1 to 63
+    characters (RFC 1035 §2.3.4), and no resolver takes another one.
+    """
+    parts = host.removesuffix(".").split(".")
+    if len(host) > MAX_HOST or not all(1 <= len(part) <= MAX_HOST_PART for part in parts):
+        raise ValueError("holds a name that no machine has: between its points are 1 to 63 characters")
+    return host
+
+
+def check_line(text: str) -> str:
+    """Return a text for one line. Raises `ValueError`."""
+    if not text.isprintable():
+        raise ValueError(
+            "holds a line break or another character that cannot be seen; write one line of text"
+        )
+    return text
 
 
 def _secret_url(value: SecretStr) -> SecretStr:
@@ -53,11 +74,18 @@ def _secret_line(value: SecretStr) -> SecretStr:
     return value
 
 
+def _header_text(value: SecretStr) -> SecretStr:
+    text = _secret_line(value).get_secret_value()
+    if text != text.strip():
+        raise ValueError("begins or ends with a space, which no header may; check how it was copied")
+    return value
+
+
 def _headers(value: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name, text in value.items():
         if not _TOKEN.fullmatch(name) or name.lower() in FORBIDDEN_HEADERS:
             raise ValueError(f"the header {name[:40]!r} cannot be set; leave it out")
-        _secret_line(text)
+        _header_text(text)
     return value
 
 
@@ -66,4 +94,8 @@ Url = Annotated[str, AfterValidator(check_url)]
 SecretUrl = Annotated[SecretStr, AfterValidator(_secret_url)]
 """A URL that is itself the credential."""
 SecretText = Annotated[SecretStr, AfterValidator(_secret_line)]
-Headers = Annotated[dict[str, SecretText], AfterValidator(_headers), Field(max_length=20)]
+SecretHeader = Annotated[SecretStr, AfterValidator(_header_text)]
+"""The value of a header of HTTP."""
+Line = Annotated[str, AfterValidator(check_line)]
+"""A text that becomes a part of a header: anything but line breaks and characters that cannot be seen."""
+Headers = Annotated[dict[str, SecretHeader], AfterValidator(_headers), Field(max_length=20)]

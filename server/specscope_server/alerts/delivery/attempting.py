@@ -23,12 +23,13 @@ from specscope_server.alerts.channels.contract import (
 from specscope_server.alerts.channels.notification import Notification
 from specscope_server.alerts.channels.opening import Opened
 from specscope_server.alerts.delivery import answers
-from specscope_server.alerts.delivery.http import Lost, send
+from specscope_server.alerts.delivery.http import Lost, Unsendable, send
 from specscope_server.alerts.delivery.mail import send_mail
 from specscope_server.alerts.delivery.options import DeliveryOptions
 from specscope_server.kit.errors import InvalidInput
 
 LONGEST_ATTEMPT_SECONDS = 240.0
+_UNWRITTEN = "the message cannot be written ({}); see the server's log"
 log = structlog.get_logger(__name__)
 
 Outcome = Literal["delivered", "retry", "unknown", "gone", "permanent"]
@@ -64,6 +65,10 @@ def attempt(
         messages = channel.kind.render(channel.config, notification, context)
     except InvalidInput as error:
         return Attempted("permanent", error.detail, latency_ms=_since(began))
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        # Of the same notification the same comes of it at each attempt: another one would not help.
+        log.error("message not written", channel=channel.name, exc_info=error)
+        return Attempted("permanent", _UNWRITTEN.format(type(error).__name__), latency_ms=_since(began))
     digest = sha256()
     for message in messages:
         digest.update(message.message if isinstance(message, Mail) else message.body)
@@ -89,6 +94,8 @@ def _send_all(
             verdict, code = _send_one(channel, message, max(seconds, 0.001), now_ms, options)
         except Lost as lost:
             return Retry(lost.reason), None, lost.was_sent or place > 0
+        except Unsendable as error:
+            return Permanent(error.reason), None, place > 0
         if not isinstance(verdict, Delivered):
             return verdict, code, place > 0
     return verdict, code, False

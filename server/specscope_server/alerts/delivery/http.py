@@ -24,6 +24,7 @@ MAX_BODY_BYTES = 4_096
 MAX_HEADERS = 100
 MAX_HEADER_CHARACTERS = 1_000
 USER_AGENT = "specscope"
+_HEAD_SENT = "http11.send_request_headers.complete"
 _BODY_SENT = "http11.send_request_body.complete"
 
 
@@ -37,13 +38,23 @@ class Lost(Exception):
         """The whole request left: the receiver may have taken it."""
 
 
+class Unsendable(Exception):
+    """Nothing was sent: no request can be made of it, whenever it is tried. Never repeats what it holds."""
+
+    def __init__(self, error: Exception) -> None:
+        self.reason = f"it cannot be sent as HTTP ({type(error).__name__}); check the channel's settings"
+        super().__init__(self.reason)
+
+
 @dataclass
 class _Progress:
+    has_begun: bool = False
     was_sent: bool = False
     events: list[str] = field(default_factory=list)
 
     def trace(self, name: str, _info: object) -> None:
         self.was_sent = self.was_sent or name == _BODY_SENT
+        self.has_begun = self.has_begun or name == _HEAD_SENT
 
 
 @lru_cache(maxsize=1)
@@ -56,7 +67,7 @@ def send(
     request: HttpRequest, policy: AddressPolicy, seconds: float, *, resolver: Resolver = resolve,
     tls: ssl.SSLContext | None = None,
 ) -> HttpAnswer:  # fmt: skip
-    """Return the answer. ``seconds`` bounds everything together. Raises `Lost`."""
+    """Return the answer. ``seconds`` bounds everything together. Raises `Lost` and `Unsendable`."""
     connector = Connector(policy, time.monotonic() + seconds, resolver)
     progress = _Progress()
     pool = httpcore.ConnectionPool(
@@ -73,9 +84,11 @@ def send(
     except NotConnected as error:
         raise Lost(str(error), was_sent=False) from None
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
+        if isinstance(error, httpcore.LocalProtocolError) and not progress.has_begun:
+            raise Unsendable(error) from None
         raise Lost(_words(error, progress.was_sent), was_sent=progress.was_sent) from None
     except (ValueError, httpcore.UnsupportedProtocol) as error:
-        raise Lost(f"the request cannot be sent: {type(error).__name__}", was_sent=False) from None
+        raise Unsendable(error) from None
 
 
 def _headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:

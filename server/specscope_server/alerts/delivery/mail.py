@@ -41,6 +41,9 @@ def send_mail(
         raise Lost(
             f"the certificate is not valid for this name: {error.verify_message}", was_sent=False
         ) from None
+    except ValueError as error:  # a line break, or letters that SMTP has none for
+        what = f"it cannot be sent as mail ({type(error).__name__}); check user, password and addresses"
+        return Permanent(what), None
     except (smtplib.SMTPException, OSError) as error:
         reason = "the mail server ended the conversation or took too long"
         raise Lost(f"{reason} ({type(error).__name__})", was_sent=progress["was_sent"]) from None

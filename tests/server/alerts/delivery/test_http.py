@@ -15,7 +15,7 @@ from tests.support.receiver import OK, Received, Receiver, answering, cut_after,
 
 from specscope_server.alerts.channels.contract import HttpRequest
 from specscope_server.alerts.delivery.addresses import AddressPolicy
-from specscope_server.alerts.delivery.http import MAX_BODY_BYTES, Lost, send
+from specscope_server.alerts.delivery.http import MAX_BODY_BYTES, Lost, Unsendable, send
 
 PRIVATE = AddressPolicy(allow_private=True)
 BODY = b'{"a": 1}'
@@ -218,7 +218,7 @@ def _client_context(authority: trustme.CA) -> ssl.SSLContext:
 
 def test_a_header_cannot_bring_in_another_one(receiver: Receiver) -> None:
     bad = HttpRequest(request(receiver).url, BODY, {"x-a": "1\r\nx-b: 2"})
-    with pytest.raises(Lost):
+    with pytest.raises(Unsendable):
         send(bad, PRIVATE, 5)
     assert receiver.received == []
 

@@ -19,7 +19,7 @@ from specscope_server.alerts.channels.contract import (
     HttpRequest,
     Message,
 )
-from specscope_server.alerts.channels.fields import SecretText, Url
+from specscope_server.alerts.channels.fields import SecretHeader, Url
 from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.channels.words import when
 
@@ -30,7 +30,7 @@ class Config(ChannelConfig):
     """Settings."""
 
     url: Url = Field(description=f"Base URL of the Alertmanager; `{PATH}` is added.")
-    authorization: SecretText | None = Field(
+    authorization: SecretHeader | None = Field(
         None, description="Value of the Authorization header, e.g. `Bearer …`."
     )
     valid_seconds: int = Field(

@@ -19,7 +19,7 @@ from specscope_server.alerts.channels.contract import (
     HttpRequest,
     Message,
 )
-from specscope_server.alerts.channels.fields import SecretText, Url
+from specscope_server.alerts.channels.fields import SecretHeader, Url
 from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.channels.words import when
 
@@ -31,7 +31,7 @@ class Config(ChannelConfig):
     """Settings."""
 
     url: Url = Field(description="Where to POST. Shown to readers.")
-    authorization: SecretText | None = Field(
+    authorization: SecretHeader | None = Field(
         None, description="Value of the Authorization header, e.g. `Bearer …`."
     )
     max_alerts: int = Field(0, ge=0, le=1_000, description="Most alerts in one message; 0 = all.")

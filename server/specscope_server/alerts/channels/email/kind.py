@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -13,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from specscope_server.alerts.channels.contract import ChannelConfig, ChannelKind, Context, Mail, Message
 from specscope_server.alerts.channels.email.html import PICTURE_ID, html_of
-from specscope_server.alerts.channels.fields import SecretText
+from specscope_server.alerts.channels.fields import Line, SecretText, check_host
 from specscope_server.alerts.channels.notification import Notification
 from specscope_server.alerts.channels.words import headline, plain, shorten
 
@@ -25,10 +26,16 @@ MAX_CARD = 4_000
 def _address(text: str) -> str:
     try:
         address = Address(addr_spec=text)
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, MessageError):
         raise ValueError("is no e-mail address; write name@example.org") from None
     if not address.domain or not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("is no e-mail address; write name@example.org")
+    return text
+
+
+def _user(text: str) -> str:
+    if not text or not text.isascii() or not text.isprintable():
+        raise ValueError("is empty or holds characters that cannot be sent to log in; write it in ASCII")
     return text
 
 
@@ -38,17 +45,21 @@ MailAddress = Annotated[str, AfterValidator(_address), Field(max_length=254)]
 class Config(ChannelConfig):
     """Settings."""
 
-    host: str = Field(pattern=r"^[A-Za-z0-9.:_-]{1,253}$", description="The mail server.")
+    host: Annotated[str, AfterValidator(check_host)] = Field(
+        pattern=r"^[A-Za-z0-9.:_-]{1,253}$", description="The mail server."
+    )
     port: int = Field(587, ge=1, le=65_535, description="587 for starttls, 465 for tls.")
     security: Literal["starttls", "tls", "none"] = Field(
         "starttls",
         description="`starttls` (refused when the server has none), `tls` from the start, or `none`.",
     )
-    user: str | None = Field(None, max_length=254, description="User name, with `password`.")
+    user: Annotated[str, AfterValidator(_user)] | None = Field(
+        None, max_length=254, description="User name, with `password`."
+    )
     password: SecretText | None = Field(None, description="Never sent over an unencrypted connection.")
     sender: MailAddress = Field(description="Address that it comes from.")
     to: list[MailAddress] = Field(min_length=1, max_length=50, description="Addresses that it goes to.")
-    subject_prefix: str = Field("[Specscope]", max_length=60, description="Before each subject.")
+    subject_prefix: Line = Field("[Specscope]", max_length=60, description="Before each subject.")
 
     @model_validator(mode="after")
     def _encrypted_password(self) -> Self:
