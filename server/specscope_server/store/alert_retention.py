@@ -19,6 +19,8 @@ from specscope_server.models import (
 from specscope_server.store.engine import write_transaction
 
 ROWS_PER_STEP = 5_000
+QUIET = ("normal", "resolved", "no_data", "error")
+"""States in which nothing fires or is about to. A row that goes too early is made anew when it is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +34,17 @@ class Old:
 def old_rows(before_ms: int) -> list[Old]:
     """Return what of each table is over since before this time."""
     tables = Base.metadata.tables
-    is_over = AlertState.state.in_(("normal", "resolved"))
+    is_over = AlertState.state.in_(QUIET)
     is_sent = Delivery.status.not_in(("pending", "claimed"))
     fires = select(AlertState.alert_id).where(~is_over, AlertState.alert_id.is_not(None))
     of_fire = AlertTransition.alert_id.is_not(None) & AlertTransition.alert_id.in_(fires)
     is_idle = AlertGroup.next_flush_ms.is_(None) & (AlertGroup.sent_firing == "{}")
+    # One of which nobody was ever told has no time: what it waited for is over.
+    is_old = AlertGroup.last_sent_ms.is_(None) | (AlertGroup.last_sent_ms < before_ms)
     return [
         Old(tables["alert_transition"], and_(AlertTransition.at_ms < before_ms, ~of_fire)),
         Old(tables["alert_state"], and_(is_over, AlertState.since_ms < before_ms)),
-        Old(tables["alert_group"], and_(is_idle, AlertGroup.last_sent_ms < before_ms)),
+        Old(tables["alert_group"], and_(is_idle, is_old)),
         Old(tables["delivery"], and_(is_sent, Delivery.created_ms < before_ms)),
         Old(tables["silence"], Silence.ends_ms < before_ms),
         Old(tables["audit"], Audit.at_ms < before_ms),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import Engine, func, select, update
-from tests.server.alerts.standin import GPU1, GPU2, World, a_reading, add_channel, everything_ok
+from tests.server.alerts.standin import GPU1, GPU2, World, a_reading, a_rule, add_channel, everything_ok
 
 from specscope_server.alerts.pipeline.group import Route
 from specscope_server.alerts.pipeline.notifying import Routing
+from specscope_server.alerts.rules.reading import Status
 from specscope_server.models import Base, Delivery
 from specscope_server.store.engine import write_transaction
 from specscope_server.store.retention import Retention, enforce
@@ -31,6 +33,29 @@ def test_what_is_over_goes_and_what_fires_stays(store_engine: Engine) -> None:
     world.now_ms = later_ms
     world.tick(*everything_ok(GPU1, GPU2))
     assert world.words() == ["resolved:  / low@gpu2"], "its end is told a year later too"
+
+
+@pytest.mark.parametrize("status", [Status.NO_DATA, Status.ERROR])
+def test_what_nothing_is_known_of_any_more_goes_too(sqlite_engine: Engine, status: Status) -> None:
+    world = World(sqlite_engine, [a_rule(), a_rule("other")])
+    world.tick(a_reading(status=status), a_reading("other", labels=GPU2))
+    assert count(sqlite_engine, "alert_state") == 2
+    enforce(sqlite_engine, Retention(), world.now_ms + 364 * DAY_MS)
+    assert count(sqlite_engine, "alert_state") == 2
+    enforce(sqlite_engine, Retention(), world.now_ms + 366 * DAY_MS)
+    assert count(sqlite_engine, "alert_state") == 1, "what fires stays"
+
+
+def test_a_group_of_which_nobody_was_ever_told_goes(sqlite_engine: Engine) -> None:
+    add_channel(sqlite_engine)
+    world = World(sqlite_engine)
+    world.tick(a_reading())
+    enforce(sqlite_engine, Retention(), world.now_ms)
+    assert count(sqlite_engine, "alert_group") == 1, "it waits to be told"
+    world.tick(*everything_ok(GPU1))
+    assert world.words() == []
+    enforce(sqlite_engine, Retention(), world.now_ms)
+    assert count(sqlite_engine, "alert_group") == 0
 
 
 def count(engine: Engine, table: str) -> int:
