@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, Engine, Row, select, update
 
+from specscope_server.alerts.auditing import note
 from specscope_server.alerts.delivery import failing
 from specscope_server.alerts.delivery.attempting import Attempted
 from specscope_server.alerts.delivery.breaker import Breaker
@@ -16,6 +17,8 @@ from specscope_server.models import Channel, Delivery, DeliveryAttempt
 from specscope_server.store.engine import write_transaction
 
 MAX_REASON = 500
+ACTOR = "specscope"
+"""Who turns a channel off whose receiver wants nothing more."""
 ENDS = {"delivered": SENT, "gone": FAILED, "permanent": FAILED}
 
 
@@ -36,8 +39,7 @@ def record(
         )
         connection.execute(update(Delivery).where(mine).values(**values))
         if row is not None:
-            before = failing.breaker_of(row.breaker)
-            _channel(connection, claimed, attempted, str(values["status"]), before, now_ms, options)
+            _channel(connection, claimed, attempted, str(values["status"]), row, now_ms, options)
         return str(values["status"])
 
 
@@ -75,17 +77,18 @@ def _expires(connection: Connection, claimed: Claimed) -> int:
 
 
 def _channel(
-    connection: Connection, claimed: Claimed, attempted: Attempted, status: str, before: Breaker,
-    now_ms: int, options: DeliveryOptions,
+    connection: Connection, claimed: Claimed, attempted: Attempted, status: str, row: Row[Any], now_ms: int,
+    options: DeliveryOptions,
 ) -> None:  # fmt: skip
     """Move the breaker, and tell the other channels when an episode of failures begins or ends.
 
     A test that fails moves nothing: whoever pressed the button is told.
     """
-    if attempted.outcome == "gone":
+    if attempted.outcome == "gone" and row.enabled:
         _turn_off(connection, claimed.channel, attempted.reason[:MAX_REASON], now_ms)
     if claimed.notification.cause == "test" and attempted.outcome != "delivered":
         return
+    before = failing.breaker_of(row.breaker)
     after = _moved(before, attempted, now_ms)
     has_given_up = status in (FAILED, EXPIRED)
     has_opened = after.opened_ms is not None and before.opened_ms is None
@@ -113,3 +116,5 @@ def _turn_off(connection: Connection, channel: str, reason: str, now_ms: int) ->
     connection.execute(
         update(Channel).where(Channel.name == channel).values(enabled=False, disabled_reason=reason)
     )
+    after = {"enabled": False, "disabled_reason": reason}
+    note(connection, now_ms, ACTOR, "channel.disable", channel, {"enabled": True}, after)

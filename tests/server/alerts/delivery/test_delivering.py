@@ -13,6 +13,7 @@ from tests.server.alerts.delivery.desk import HOUR, MINUTE, SECOND, Desk
 from tests.support.cards import NOW_MS, card, notification
 from tests.support.receiver import Receiver, answering, dying
 
+from specscope_server.alerts.auditing import list_audit
 from specscope_server.alerts.delivery.asking import replay, try_channel
 from specscope_server.alerts.delivery.claiming import claim
 from specscope_server.alerts.delivery.delivering import Deliverer, attempt_claimed
@@ -85,6 +86,10 @@ def test_410_turns_the_channel_off(any_desk: Desk, receiver: Receiver) -> None:
     assert "410" in row.disabled_reason
     assert receiver.connections == 1
     assert [each.status for each in any_desk.rows()] == ["failed", "pending"]
+    with any_desk.engine.connect() as connection:
+        newest = list_audit(connection, "channel", "hook", 10, None).entries[0]
+    assert (newest.actor, newest.action) == ("specscope", "channel.disable")
+    assert "410" in newest.after["disabled_reason"]
 
 
 @pytest.mark.parametrize(
