@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 COMPARED = 1_000
 """Rows that are compared with each other."""
 MODEL = "org/small-target"
+MADE_MS = 1_772_000_000_000
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def profile_of(states: Floats, text: Text, known_ids: Sequence[int] = (), **more
     units = np.where(is_good[:, None], values / np.where(is_good, norms, 1)[:, None], 0)
     values = np.where(is_good[:, None], values, 0)
     found: dict[str, Any] = {
-        "time_ms": 1, "span_ms": 1, "labels": {}, "phase": "prefill", "row_class": "other",
+        "time_ms": MADE_MS, "span_ms": 1, "labels": {}, "phase": "prefill", "row_class": "other",
         "hidden_size": states.shape[1], "rows": len(states),
         "requests": len(np.unique(text.requests)), "ln_norms": sketch_of(ln_norms),
         "direction_sum": _bytes(units.sum(axis=0)),
@@ -206,7 +207,7 @@ def all_boundaries(target: Target, name: str = "calibration", rows: int = 3_000,
 
 def _document(target: Target, name: str, rows: int, **more: Any) -> Reference:
     fixed: dict[str, Any] = {
-        "name": name, "made_ms": 1_772_000_000_000, "tool": "speculators 0.4.0", "container": "torch",
+        "name": name, "made_ms": MADE_MS, "tool": "speculators 0.4.0", "container": "torch",
         "compression": "none", "model": MODEL, "dtype": "bfloat16", "hidden_size": target.hidden_size,
         "boundary_rule": "told", "boundary_source": "told", "files": 96, "requests": 96, "tokens": rows,
         "rows": rows, "budget_rows": rows, "seed": 1, "fingerprint": name, "token_ids": IDS,

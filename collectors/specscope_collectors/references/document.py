@@ -132,8 +132,13 @@ def unpacked(content: bytes) -> Reference:
 
 
 def kind_of(beginning: bytes) -> str:
-    """Return the kind of a file that `packed` wrote, from its first `KIND_BYTES`."""
-    text = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(beginning, KIND_BYTES)
+    """Return the kind of a file that `packed` wrote, from its first `KIND_BYTES`; `SLOTS` where none is
+    told. Raises DocumentError when that is no such file.
+    """
+    try:
+        text = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(beginning, KIND_BYTES)
+    except zlib.error:
+        raise DocumentError("it is damaged, or no reference") from None
     return BOUNDARIES if b'"kind":"boundaries"' in text else SLOTS
 
 

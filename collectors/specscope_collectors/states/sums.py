@@ -77,6 +77,12 @@ class UnequalError(ValueError):
     """Profiles that cannot be added up or compared; the text says why."""
 
 
+def nothing(hidden_size: int) -> Sums:
+    """Return the sums of no rows."""
+    none, empty = np.zeros(0, np.int64), np.zeros(0)
+    return Sums(hidden_size, 0, 0, NO_NORMS, empty, empty, empty, none, none, np.zeros((0, 0)), profiles=0)
+
+
 def norms_of(sketch: LnNorms) -> Norms:
     """Return a sketch of the contract as arrays. Raises UnequalError when it spans too many bins."""
     if not sketch.bins:

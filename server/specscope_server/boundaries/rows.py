@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from specscope_collectors.layer_ids import Question, Resolved, System, resolve
 from specscope_collectors.layer_ids.sglang import GRAPHS_BEFORE_IDS, LAST_READ
@@ -34,7 +34,7 @@ def row_of(
     )  # fmt: skip
 
 
-def trained_row(reference: Reference, version: int) -> BoundaryRow:
+def trained_row(reference: Reference, version: int, notes: Sequence[str]) -> BoundaryRow:
     """Return what a reference says its slots are."""
     known = any(place is not None for place in reference.boundaries)
     return BoundaryRow(
@@ -44,7 +44,16 @@ def trained_row(reference: Reference, version: int) -> BoundaryRow:
         ids=_written_ids(reference), rule=reference.boundary_rule[:300], rule_source=reference.tool[:100],
         boundaries=list(reference.boundaries) if known else None,
         reason="" if known else "the dump does not say: build it with --boundaries or --draft-config",
-        notes=[], is_default=False, candidates=[],
+        notes=list(notes), is_default=False, candidates=[],
+    )  # fmt: skip
+
+
+def unusable_row(why: Sequence[str]) -> BoundaryRow:
+    """Return what stands there where no reference that fits can be used."""
+    return BoundaryRow(
+        role=Role.TRAINED, title="Trained on", launch_id=None, engine_version=None, source="references",
+        ids=None, rule="", rule_source="", boundaries=None, reason="; ".join(why), notes=[],
+        is_default=False, candidates=[],
     )  # fmt: skip
 
 

@@ -10,11 +10,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, defer
 
 from specscope_collectors.layer_ids import Question, System, resolve
-from specscope_collectors.references.document import KIND_BYTES, SLOTS, kind_of, unpacked
+from specscope_collectors.references.document import KIND_BYTES, SLOTS, DocumentError, kind_of
 from specscope_server.acceptance.schemas import LaunchMarker
 from specscope_server.boundaries.disagreements import disagreements_of, verdict_of
 from specscope_server.boundaries.facts import Ids, LaunchFacts, facts_of
-from specscope_server.boundaries.rows import earlier_row, launch_rows, row_of, trained_row
+from specscope_server.boundaries.rows import earlier_row, launch_rows, row_of, trained_row, unusable_row
 from specscope_server.boundaries.schemas import BoundaryRow, BoundaryTable, Disagreement, Role
 from specscope_server.boundaries.statistics import as_text, difference, is_other
 from specscope_server.kit.errors import InvalidInput, NotFound
@@ -22,6 +22,7 @@ from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.versions import version_text
 from specscope_server.models import Launch
 from specscope_server.models import Reference as Row
+from specscope_server.references.opening import UnusableError, asked_for, named, opened
 from specscope_server.store.lookup import launch_by_id, newest_launch, previous_launch, server_by_name
 
 MOST_EARLIER = 20
@@ -135,31 +136,49 @@ def _earlier(session: Session, facts: LaunchFacts) -> Iterator[BoundaryRow]:
 
 
 def _trained(session: Session, facts: LaunchFacts | None, reference: int | None) -> Iterator[BoundaryRow]:
-    row = _reference(session, facts, reference)
-    if row is not None:
-        yield trained_row(unpacked(row.body), row.version)
+    """Yield what the reference asked for says, or the newest that fits and can be used."""
+    if reference is not None:
+        row = _asked(session, reference)
+        yield trained_row(asked_for(row), row.version, [])
+        return
+    passed_over: list[str] = []
+    for row in _fitting(session, facts) if facts is not None else ():
+        try:
+            yield trained_row(opened(row), row.version, passed_over)
+            return
+        except UnusableError as error:
+            passed_over.append(f"{named(row)} cannot be used: {error}")
+    if passed_over:
+        yield unusable_row(passed_over)
 
 
-def _reference(session: Session, facts: LaunchFacts | None, number: int | None) -> Row | None:
-    """Return the reference asked for, or the newest of a training dump of the same model or hidden size."""
-    if number is not None:
-        found = session.get(Row, number)
-        if found is None:
-            raise NotFound(f"there is no reference {number}; they are listed at /api/v1/references")
-        if kind_of(found.body[:KIND_BYTES]) != SLOTS:
-            raise InvalidInput(f"reference {number} is of all boundaries; name one of a training dump")
-        return found
-    if facts is None:
-        return None
+def _asked(session: Session, number: int) -> Row:
+    found = session.get(Row, number)
+    if found is None:
+        raise NotFound(f"there is no reference {number}; they are listed at /api/v1/references")
+    if not _is_of_slots(found.body[:KIND_BYTES]):
+        raise InvalidInput(f"reference {number} is of all boundaries; name one of a training dump")
+    return found
+
+
+def _fitting(session: Session, facts: LaunchFacts) -> list[Row]:
+    """Return references of training dumps of the same model, then of the same hidden size; newest first."""
     fitting = [row for row in _of_slots(session) if _fits(row, facts)]
-    same = [row for row in fitting if is_same_model(row.model, facts.launch.model)]
-    return next(iter([*same, *fitting]), None)
+    return sorted(fitting, key=lambda row: not is_same_model(row.model, facts.launch.model))
 
 
 def _of_slots(session: Session) -> Iterator[Row]:
     query = select(Row, func.substr(Row.body, 1, KIND_BYTES)).options(defer(Row.body))
     newest = query.order_by(Row.created_ms.desc(), Row.id.desc()).limit(MOST_REFERENCES)
-    yield from (row for row, beginning in session.execute(newest) if kind_of(beginning) == SLOTS)
+    yield from (row for row, beginning in session.execute(newest) if _is_of_slots(beginning))
+
+
+def _is_of_slots(beginning: bytes) -> bool:
+    """Say whether a version is of a training dump; one that is damaged may be."""
+    try:
+        return kind_of(beginning) == SLOTS
+    except DocumentError:
+        return True
 
 
 def _fits(row: Row, facts: LaunchFacts) -> bool:

@@ -220,6 +220,7 @@ DRIFT: dict[str, Any] = {
         "bound), where 2 of 3 would not help.",
     },
     "missing": [],
+    "unusable": [],
 }
 TREND: dict[str, Any] = {
     "server": "gpu1:30000",

@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from specscope_collectors.states import distances
 from specscope_collectors.states.post_norm import mean_square
 from specscope_collectors.states.rules import Judged, judge
-from specscope_collectors.states.sums import Norms, Sums, added, counted, sums_of
+from specscope_collectors.states.sums import Norms, Sums, added, counted, nothing, sums_of
 from specscope_server.drift.kept import KeptByStore
-from specscope_server.drift.reading import AT_ONCE, bodies
+from specscope_server.drift.reading import AT_ONCE, Bodies, bodies, named
 from specscope_server.drift.threads import one_thread
 from specscope_server.drift.windows import Plan
 from specscope_server.drift.yardsticks import Yardstick
@@ -57,10 +57,19 @@ class Facts:
     resultant: float
     square: float | None
     """Mean of (h/w)² with the weight of the final norm; None = not known."""
+    unusable: tuple[str, ...] = ()
+    """Profiles that are left out, and why."""
 
 
-Window = tuple[Sums, Mapping[str, int]]
-"""Sums and invariant counts."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is in a window's profiles together."""
+
+    sums: Sums
+    invariants: Mapping[str, int]
+    unusable: tuple[str, ...] = ()
+
+
 _Key = tuple[tuple[int, ...], tuple[int, ...], tuple[str, str]]
 _windows: KeptByStore[_Key, Facts] = KeptByStore(KEPT_WINDOWS)
 
@@ -91,9 +100,9 @@ def _made(
         read = {index: window for index, window in read.items() if index in wanted}
         new = sorted(wanted - read.keys())
         read |= dict(zip(new, read_windows(session, [plans[index] for index in new]), strict=True))
-        judged = _judged({index: (plans[index], read[index][0]) for index in group}, yard)
+        judged = _judged({index: (plans[index], read[index].sums) for index in group}, yard)
         for index in group:
-            before = read[index - 1][0] if _follows(plans, index) else None
+            before = read[index - 1].sums if _follows(plans, index) else None
             yield index, _facts(plans[index], read[index], before, judged.get(index), yard)
 
 
@@ -113,15 +122,19 @@ def _groups(plans: Sequence[Plan], missing: Sequence[int]) -> Iterator[list[int]
 
 
 def read_windows(session: Session, plans: Sequence[Plan]) -> list[Window]:
-    """Return sums and invariant counts of windows."""
+    """Return what is in windows; profiles that cannot be used are left out, and named."""
     read = bodies(session, (number for plan in plans for number in plan.key))
-    return [
-        (
-            added([sums_of(read[number]) for number in plan.key]),
-            counted(read[number].invariants for number in plan.key),
-        )
-        for plan in plans
-    ]
+    return [_window(plan, read) for plan in plans]
+
+
+def _window(plan: Plan, read: Bodies) -> Window:
+    usable = [read.records[number] for number in plan.key if number in read.records]
+    unusable = [named(entry, read.unusable[entry.id]) for entry in plan.entries if entry.id in read.unusable]
+    sums = [sums_of(record) for record in usable]
+    return Window(
+        added(sums) if sums else nothing(plan.entries[0].hidden_size),
+        counted(record.invariants for record in usable), tuple(unusable),
+    )  # fmt: skip
 
 
 def _is_comparable(window: Sums, yard: Yardstick) -> bool:
@@ -146,15 +159,15 @@ def _judged(windows: Mapping[int, tuple[Plan, Sums]], yard: Yardstick) -> dict[i
 
 
 def _facts(plan: Plan, read: Window, before: Sums | None, judged: Judged | None, yard: Yardstick) -> Facts:
-    window, invariants = read
+    window = read.sums
     profile = yard.profile(plan.slot, plan.phase, plan.boundary) if judged else None
     same = before if before is not None and before.hidden_size == window.hidden_size else None
     return Facts(
         plan, window.hidden_size, window.rows, window.requests,
         judged or judge(window, None, None, None), judged is not None, window.norms,
         yard.claimed(plan.slot, plan.boundary) if judged else None,
-        apart(window, profile) if profile else Apart(), apart(window, same) if same else None, invariants,
-        distances.resultant(window), _square(window, yard),
+        apart(window, profile) if profile else Apart(), apart(window, same) if same else None,
+        read.invariants, distances.resultant(window), _square(window, yard), read.unusable,
     )  # fmt: skip
 
 

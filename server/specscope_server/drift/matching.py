@@ -48,8 +48,9 @@ _matched: KeptByStore[_Key, tuple[Matched | None]] = KeptByStore(256)
 
 def _match(session: Session, chosen: Sequence[Sequence[Entry]], bank: Bank) -> tuple[Matched | None]:
     read = bodies(session, (entry.id for each in chosen for entry in each))
+    parts = [[read.records[entry.id] for entry in each if entry.id in read.records] for each in chosen]
     with one_thread():
-        return (match([[sums_of(read[entry.id]) for entry in each] for each in chosen], bank),)
+        return (match([[sums_of(record) for record in each] for each in parts], bank),)
 
 
 def _newest(entries: Sequence[Entry]) -> dict[tuple[str, int], list[Entry]]:

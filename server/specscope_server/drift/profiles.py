@@ -60,8 +60,8 @@ def _serving(session: Session, scene: Scene) -> Iterator[ProfileRow]:
     ]
     newest.sort(key=lambda each: (each[1].slot, SERVING_PHASES.index(each[1].phase)))
     read = read_windows(session, [plan for _, plan in newest])
-    for (row_class, plan), (sums, invariants) in zip(newest, read, strict=True):
-        yield _row("serving", plan, row_class, sums, invariants)
+    for (row_class, plan), window in zip(newest, read, strict=True):
+        yield _row("serving", plan, row_class, window.sums, window.invariants)
 
 
 def _references(scene: Scene) -> Iterator[ProfileRow]:

@@ -210,6 +210,10 @@ class Drift(BaseModel):
     findings: list[Invariant] = Field(description="Of the launch as a whole: ranks, phases, claims")
     false_alarms: FalseAlarms
     missing: list[str] = Field(description="What would be needed to say more, for the page as a whole")
+    unusable: list[str] = Field(
+        default=[],
+        description="Stored references and profiles that cannot be used, and why; all else goes on",
+    )
 
 
 class DriftPoint(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy.orm import Session
@@ -28,6 +28,7 @@ from specscope_server.store.lookup import choose_launches, launches_between, ser
 
 APART = ("head", "sink")
 """Classes of rows that are never pooled with others."""
+MOST_UNUSABLE = 10
 WHOLE_RANGE = ("all", "newest", "", None)
 PROBE_HINT = (
     "profiles of hidden states: start the engine with SPECSCOPE_SPOOL set, and let a collector read that "
@@ -109,13 +110,14 @@ def _counts_of_other_classes(
     newest = [
         plans[-1] for row_class in ("head", "sink") for plans in plan_windows(entries, 1, row_class).values()
     ]
-    read = bodies(session, (number for plan in newest for number in plan.key))
+    read = bodies(session, (number for plan in newest for number in plan.key)).records
     found: dict[tuple[str, int], tuple[list[Mapping[str, int]], int]] = {}
     for plan in newest:
         counts, rows = found.get((plan.phase, plan.slot), ([], 0))
         own = [
             {name: read[number].invariants.get(name, 0) for name in ("nonfinite_rows", "zero_rows")}
             for number in plan.key
+            if number in read
         ]
         found[plan.phase, plan.slot] = ([*counts, *own], rows + plan.rows)
     return found
@@ -153,6 +155,7 @@ def drift(session: Session, question: Question) -> Drift:
             "findings": findings,
             "false_alarms": false_alarms([cell.facts for cell in cells], len(slots)),
             "missing": missing,
+            "unusable": unusable_words(yard, [facts.unusable for cell in cells for facts in cell.facts]),
         }
     )
 
@@ -176,6 +179,15 @@ def missing_words(scene: Scene, cells: Sequence[Judgement]) -> list[str]:
     if scene.yard.training is None and scene.yard.bank is not None:
         found.append("a reference of the training dump: what the engine says it captures stands in for it")
     return list(dict.fromkeys(found))
+
+
+def unusable_words(yard: Yardstick, profiles: Iterable[Iterable[str]]) -> list[str]:
+    """Return what is stored and cannot be used, each once; of profiles a few examples."""
+    found = list(dict.fromkeys(words for each in profiles for words in each))
+    more = (
+        [f"{len(found) - MOST_UNUSABLE} more profiles cannot be used"] if len(found) > MOST_UNUSABLE else []
+    )
+    return [*yard.unusable, *found[:MOST_UNUSABLE], *more]
 
 
 def used(kind: Training | Boundaries | None) -> UsedReference | None:

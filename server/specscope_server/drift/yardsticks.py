@@ -17,6 +17,7 @@ from specscope_server.drift.schemas import Resolution
 
 PREFILL = "prefill"
 LAST = "last state"
+NO_ROWS = "it has no profile of ordinary rows (class 'other'), which serving is compared with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Training:
     slots: Mapping[int, Sums]
     answers: Mapping[int, Sums]
     """Of rows with loss_mask = 1."""
-    bank: Bank | None
+    bank: Bank
     """The slots and the last state."""
     norm_weight: Floats | None = None
     """Of the final norm, if it is known."""
@@ -68,7 +69,9 @@ class Boundaries:
 
 
 def training_of(version: Version, document: Reference) -> Training:
-    """Return the profiles of a training reference as arrays."""
+    """Return the profiles of a training reference as arrays. Raises UnequalError when none is of ordinary
+    rows.
+    """
     slots, answers = _slots(document.profiles), _slots(document.answer_profiles)
     places = [Place(f"training slot {slot}", _told(document, slot), slot) for slot in sorted(slots)]
     sums = [slots[slot] for slot in sorted(slots)]
@@ -77,13 +80,11 @@ def training_of(version: Version, document: Reference) -> Training:
             boundary = document.last.boundary if document.last else None
             places.append(Place(LAST, boundary))
             sums.append(sums_of(each))
-    try:
-        bank = bank_of(places, sums)
-    except UnequalError:
-        bank = None
+    if not places:
+        raise UnequalError(NO_ROWS)
     weight = document.last.weight if document.last is not None else b""
     norm = np.frombuffer(weight, "<f4").astype(np.float64) if weight else None
-    return Training(version, document, slots, answers, bank, norm)
+    return Training(version, document, slots, answers, bank_of(places, sums), norm)
 
 
 def boundaries_of(version: Version, document: Reference) -> Boundaries:
@@ -92,6 +93,8 @@ def boundaries_of(version: Version, document: Reference) -> Boundaries:
         (each for each in document.profiles if each.row_class == OTHER and each.boundary is not None),
         key=lambda each: each.boundary or 0,
     )
+    if not found:
+        raise UnequalError(NO_ROWS)
     places = [Place(_named(each.boundary), each.boundary) for each in found]
     return Boundaries(version, document, bank_of(places, [sums_of(each) for each in found]))
 
@@ -120,6 +123,8 @@ class Yardstick:
     boundaries: Boundaries | None
     measured: Mapping[int, int]
     """Training slot → boundary that its own states are nearest to, where both statistics agree."""
+    unusable: tuple[str, ...] = ()
+    """References that might have been compared with, and why they cannot be."""
 
     @property
     def bank(self) -> Bank | None:

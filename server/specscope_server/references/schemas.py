@@ -12,7 +12,8 @@ class ReferenceItem(BaseModel):
     name: str
     version: int = Field(description="From 1, by name; the highest is the newest")
     kind: str = Field(
-        description="`slots`: of a training dump; `boundaries`: of all boundaries of the target"
+        description="`slots`: of a training dump; `boundaries`: of all boundaries of the target; "
+        "`unreadable`: the file is damaged"
     )
     tool: str = Field(description="Which tool wrote the dump, as far as it can be told")
     model: str

@@ -8,11 +8,18 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from specscope_collectors.observations import StateProfile
-from specscope_collectors.references.document import KIND_BYTES, LastState, Reference, kind_of, unpacked
+from specscope_collectors.references.document import (
+    KIND_BYTES,
+    DocumentError,
+    LastState,
+    Reference,
+    kind_of,
+)
 from specscope_server.kit.errors import NotFound
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.web.pagination import decode_cursor, encode_cursor
 from specscope_server.models import Reference as Row
+from specscope_server.references.opening import asked_for
 from specscope_server.references.schemas import (
     LastItem,
     ProfileItem,
@@ -20,6 +27,8 @@ from specscope_server.references.schemas import (
     ReferenceItem,
     ReferenceList,
 )
+
+UNREADABLE = "unreadable"
 
 
 def list_references(session: Session, name: str | None, limit: int, cursor: str | None) -> ReferenceList:
@@ -43,11 +52,18 @@ def item_of(row: Row, beginning: bytes | None = None) -> ReferenceItem:
     """Return one line of a list; `beginning` of the body, where the whole is not at hand."""
     return ReferenceItem(
         id=row.id, name=row.name, version=row.version,
-        kind=kind_of(row.body[:KIND_BYTES] if beginning is None else beginning),
+        kind=_kind(row.body[:KIND_BYTES] if beginning is None else beginning),
         tool=row.tool, model=row.model,
         hidden_size=row.hidden_size, slots=row.slots, requests=row.requests, rows=row.rows,
         made=to_iso(row.made_ms), uploaded=to_iso(row.created_ms),
     )  # fmt: skip
+
+
+def _kind(beginning: bytes) -> str:
+    try:
+        return kind_of(beginning)
+    except DocumentError:
+        return UNREADABLE
 
 
 def get_row(session: Session, number: int) -> Row:
@@ -59,13 +75,13 @@ def get_row(session: Session, number: int) -> Row:
 
 
 def load(session: Session, number: int) -> Reference:
-    """Return one version with its profiles. Raises `NotFound`."""
-    return unpacked(get_row(session, number).body)
+    """Return one version with its profiles. Raises `NotFound`, `InvalidInput` when it cannot be used."""
+    return asked_for(get_row(session, number))
 
 
 def detail_of(row: Row) -> ReferenceDetail:
-    """Return one version without its vectors."""
-    found = unpacked(row.body)
+    """Return one version without its vectors. Raises `InvalidInput` when it cannot be used."""
+    found = asked_for(row)
     return ReferenceDetail(
         **item_of(row).model_dump(), dtype=found.dtype, container=found.container,
         compression=found.compression, boundaries=list(found.boundaries), boundary_rule=found.boundary_rule,
