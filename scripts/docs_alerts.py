@@ -78,7 +78,6 @@ def _shipped(rule: Rule) -> str:
         waits.append(f"must hold for {write_duration(rule.for_)}")
     if rule.keep_firing_for:
         waits.append(f"resolves when it was over for {write_duration(rule.keep_firing_for)}")
-    muted = [" ".join(f"{name} {code(value)}" for name, value in one.target.items()) for one in rule.inhibits]
     parts = [
         f"### `{rule.name}`",
         f"**{rule.title}.** Fires when {words(rule.condition)}.",
@@ -86,9 +85,16 @@ def _shipped(rule: Rule) -> str:
         f"*What it means, and why this threshold.* {rule.description}",
         f"*What to do.* {rule.advice}",
     ]
-    if muted:
-        parts.append(f"While it fires, alerts of the same server are muted: {', '.join(muted)}.")
+    if rule.inhibits:
+        muted = ", ".join(map(_muted, rule.inhibits))
+        parts.append(f"While it fires, other alerts of the same server are muted: {muted}.")
     return "\n\n".join(parts)
+
+
+def _muted(inhibition: Inhibition) -> str:
+    if inhibition.target == {"rule": "*"}:
+        return "all"
+    return " ".join(f"{name} {code(value)}" for name, value in inhibition.target.items())
 
 
 def _kind(name: str, module: Any) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 from tests.server.alerts.rules.support import MINUTE, attempt, readings, state_of
+from tests.server.alerts.standin import GPU1, GPU2, World, a_reading, a_rule
 from tests.server.seed import NOW, SCRAPE_MS, SERVER, T0, Feed, growth, level, rank_labels
 from tests.server.timing.simulated import engine, play
 
@@ -18,6 +19,7 @@ from specscope_server.alerts.rules.backtest import backtest
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.reading import Reading, Status
 from specscope_server.alerts.rules.schema import Origin, StoredRule
+from specscope_server.models import AlertState
 from specscope_server.store.ingest import IngestWriter
 
 HOUR, PART = 720, 300
@@ -340,6 +342,28 @@ def test_the_same_history_with_a_dead_stretch_raises_that_alone(sqlite_engine: E
 
 def replace_rule(rule: Any, **fields: Any) -> Any:
     return rule.model_copy(update=fields)
+
+
+@pytest.mark.parametrize("silent", ["scrape-down", "scrape-stale"])
+def test_one_server_that_cannot_be_read_mutes_the_rest_of_it_and_nothing_else(
+    sqlite_engine: Engine, silent: str
+) -> None:
+    own = a_rule("own", category="other")
+    rules = [StoredRule(rule=rule, version=1, origin=Origin.PACK, enabled=True) for rule in pack().values()]
+    shortened = [each.model_copy(update={"rule": replace_rule(each.rule, for_=0)}) for each in rules]
+    world = World(sqlite_engine, [*shortened, own])
+    world.tick(a_reading(silent))
+    others = [each.rule.name for each in world.rules if each.rule.name != silent]
+    world.tick(*(a_reading(name, labels=at) for at in (GPU1, GPU2) for name in others), a_reading(silent))
+    query = select(AlertState.rule, AlertState.labels, AlertState.muted_by)
+    with sqlite_engine.connect() as connection:
+        found = {(row.rule, row.labels): row.muted_by for row in connection.execute(query)}
+    here, there = ('{"server":"gpu1"}', '{"server":"gpu2"}')
+    assert found.pop((silent, here)) == ""
+    assert {rule for rule, labels in found if labels == here} == set(others)
+    for (rule, labels), muted_by in found.items():
+        assert (muted_by == f"inhibited:{silent}") == (labels == here), (rule, labels)
+    assert there in {labels for _, labels in found}
 
 
 def test_every_shipped_rule_is_explained_and_tested() -> None:
