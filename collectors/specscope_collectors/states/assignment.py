@@ -1,7 +1,8 @@
 """Which places of training the slots of serving are, and how sure that is.
 
 Capture is in depth order, so the assignment is: later slots are of later places. "None of these" costs
-`NONE_COST`, so that an embedding or a foreign state does not get a false mate. Where ignoring the order
+`NONE_COST`, so that an embedding or a foreign state does not get a false mate; nor does a state whose norms
+do not fit the place: behind a norm, directions are still near to some boundary's. Where ignoring the order
 makes it much cheaper, the slots are swapped.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specscope_collectors.states.bank import Bank
-from specscope_collectors.states.rules import GROSS_DIRECTION
+from specscope_collectors.states.rules import GROSS_DIRECTION, fits
 from specscope_collectors.states.sums import Floats, Sums, added
 
 NONE_COST = GROSS_DIRECTION
@@ -61,7 +62,8 @@ def match(parts: Sequence[Sequence[Sums]], bank: Bank, rounds: int = ROUNDS) -> 
     """
     if not parts or any(not each for each in parts):
         return None
-    whole = [_cosines(added(each), bank) for each in parts]
+    sums = [added(each) for each in parts]
+    whole = [_cosines(each, bank) for each in sums]
     if any(not rows.sum() for _, rows in whole):
         return None
     costs = np.stack([_cost(cosines, rows) for cosines, rows in whole])
@@ -70,10 +72,14 @@ def match(parts: Sequence[Sequence[Sums]], bank: Bank, rounds: int = ROUNDS) -> 
     others = _ordered(many) if is_ordered else np.stack([_unordered(each) for each in many])
     votes = (others == chosen).mean(axis=0)
     return Matched(
-        tuple(None if place == NONE else place for place in chosen.tolist()),
+        tuple(_fitting(each, place, bank) for each, place in zip(sums, chosen.tolist(), strict=True)),
         tuple(_of_choice(costs, chosen).tolist()), tuple(votes.tolist()), _margin(costs, chosen),
         is_ordered, drawn, rounds,
     )  # fmt: skip
+
+
+def _fitting(window: Sums, place: int, bank: Bank) -> int | None:
+    return place if place != NONE and fits(window, bank.sums[place]) else None
 
 
 def _cosines(window: Sums, bank: Bank) -> tuple[Floats, Floats]:

@@ -118,7 +118,7 @@ def judge(
     norm, direction = _gross(window, profile)
     missing = tuple(_missing(window, bank, claimed, vcos, dnll))
     agree = by_vcos.best if by_vcos.best is not None and by_vcos.best == by_dnll.best else None
-    place = agree if agree is not None and bank and not missing and _fits(window, bank.sums[agree]) else None
+    place = agree if agree is not None and bank and not missing and fits(window, bank.sums[agree]) else None
     fault = _fault(bank, claimed, place, norm, direction, window)
     return Judged(fault, place, by_vcos, by_dnll, vcos.rows, vcos.ids, norm, direction, missing, agree)
 
@@ -161,7 +161,7 @@ def _gross(window: Sums, profile: Sums | None) -> tuple[float | None, float | No
     return None if np.isnan(norm) else norm, None if np.isnan(direction) else direction
 
 
-def _fits(window: Sums, profile: Sums) -> bool:
+def fits(window: Sums, profile: Sums) -> bool:
     """Say whether a window can be of a place at all: what has lost its residual is near to none."""
     norm, direction = distances.w1(window.norms, profile.norms), distances.direction(window, profile)
     return not norm > GROSS_NORM and not direction > GROSS_DIRECTION

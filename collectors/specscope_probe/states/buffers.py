@@ -34,10 +34,14 @@ class Sums:
     """Sums of one window as they came from the device; index 0 is the phase, index 1 the slot."""
 
     channels: Any
-    """Shape (phases, slots, 3, H): Σu, Σu², Σh²."""
+    """Shape (phases, slots, 3, H): Σu, Σu², and Σh² of rows that are no repetition."""
     tokens: Any
     """Shape (phases, slots, token ids + 1, SIZE): projected Σu; the last place is of all other ids."""
+    distinct: Any = None
+    """Rows that Σh² is of, shape (phases, slots)."""
     done: Any = None
+    capture: Any = None
+    """What the engine captured when the window ended; None = as when it began."""
 
 
 def is_done(event: Any) -> bool:

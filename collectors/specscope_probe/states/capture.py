@@ -14,6 +14,7 @@ from typing import Any
 
 RULE = "layer i hands out its input, boundary i; slots are in ascending order"
 UNKNOWN_RULE = "the model does not say which layers it captures"
+CHANGED_RULE = "other layers were captured at the end of these rows than at their beginning"
 CALIBRATION_RULE = "inputs of all decoder layers and of the final norm"
 
 PATHS = (("model",), ("language_model", "model"), ("model", "language_model"), ("language_model",), ())

@@ -17,6 +17,8 @@ from specscope_probe.states.buffers import FIRST_VALUES, SKETCH, Buffer, Sums
 from specscope_probe.states.projection import SIZE
 from specscope_probe.states.rows import HEAD
 
+SEEN = 1 << 18
+"""Places in which it is noted which token ids stood where; two may fall into one, and the later is left out."""
 BUFFERS = 8
 """Sampled forwards that may be on their way at a time; more are dropped and counted."""
 
@@ -35,6 +37,9 @@ class Open:
     """Per phase: which rows have it and stand behind the first positions. Shape (phases, rows)."""
     token_places: Any
     """Row → its place among the token ids; None as long as these are not known."""
+    is_new: Any = None
+    """Which rows have a token id at a position where no row of the window had it: a prefix that requests
+    share counts once."""
     small: dict[str, Any] = field(default_factory=dict)
 
 
@@ -56,6 +61,8 @@ class Reducer:
         self._projection = torch.as_tensor(projection).to(device)
         self._channels = torch.zeros((phases, slots, 3, hidden_size), device=device)
         self._tokens = torch.zeros((phases, slots, 1, SIZE), device=device)
+        self._distinct = torch.zeros((phases, slots), device=device)
+        self._seen = torch.zeros(SEEN, dtype=torch.bool, device=device)
         self._ids: Any = None
         self._stream: Any = None
 
@@ -99,7 +106,8 @@ class Reducer:
             small[name] = self.torch.empty((rows, self.slots, *tail), device=self._device)
         places = self._token_places(small["ids"])
         limits = buffer.thresholds.to(self._device, non_blocking=True)
-        return Open(buffer, rows, phases, indices, limits, in_phase, places, small)
+        is_new = self._is_new(small)
+        return Open(buffer, rows, phases, indices, limits, in_phase, places, is_new, small)
 
     def add(self, opened: Open, first: int, states: Any) -> None:
         """Add the states [rows, m, H] of slots ``first`` … ``first + m − 1``; they are ours to change."""
@@ -122,9 +130,11 @@ class Reducer:
             self._add_tokens(opened, phase, slots, projected * weight)
         units.square_()
         values.square_()
+        is_new = opened.is_new.view(-1, 1, 1)
         for phase, weight in zip(opened.phases, weights, strict=True):
             self._channels[phase, slots, 1] += (units * weight).sum(0)
-            self._channels[phase, slots, 2] += (values * weight).sum(0)
+            self._channels[phase, slots, 2] += (values * (weight * is_new)).sum(0)
+            self._distinct[phase, slots] += (weight * is_new).sum(0).squeeze(-1)
 
     def _add_tokens(self, opened: Open, phase: int, slots: slice, projected: Any) -> None:
         if opened.token_places is not None:
@@ -145,10 +155,10 @@ class Reducer:
     def take_sums(self) -> Sums:
         """Send the sums to the host and begin anew at zero."""
         self._follow_stream()
-        host = [self._sent(self._channels), self._sent(self._tokens)]
-        self._channels.zero_()
-        self._tokens.zero_()
-        sums = Sums(*host)
+        host = [self._sent(each) for each in (self._channels, self._tokens, self._distinct)]
+        for each in (self._channels, self._tokens, self._distinct, self._seen):
+            each.zero_()
+        sums = Sums(host[0], host[1], distinct=host[2])
         if self.is_device:
             sums.done = self.torch.cuda.Event()
             sums.done.record()
@@ -157,6 +167,18 @@ class Reducer:
     def _sent(self, tensor: Any) -> Any:
         host = self.torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=self.is_device)
         return host.copy_(tensor, non_blocking=True)
+
+    def _is_new(self, small: dict[str, Any]) -> Any:
+        """Note which token ids stand where, and return which rows are the first; earlier ones are looked for
+        among the rows themselves, too.
+        """
+        torch = self.torch
+        ids, positions, phases = (small[name].to(torch.int64) for name in ("ids", "positions", "phases"))
+        places = ((ids * 1_000_003 + positions) * self._phases + phases) % SEEN
+        is_again = (places.unsqueeze(1) == places.unsqueeze(0)).tril(-1).any(1)
+        is_new = ~(self._seen[places] | is_again)
+        self._seen.index_fill_(0, places, True)
+        return is_new
 
     def _token_places(self, ids: Any) -> Any:
         if self._ids is None:

@@ -41,9 +41,10 @@ def places_of(capture: Capture, slots: int) -> list[dict[str, int]]:
 
 
 def document(
-    identity: Identity, capture: Capture, window: Window, sums: tuple[Any, Any], limits: Any, created_ms: int
-) -> dict[str, Any]:
-    """Return the content of a file; ``sums`` are Σ over channels and over token ids."""
+    identity: Identity, capture: Capture, window: Window, sums: tuple[Any, Any, Any], limits: Any,
+    created_ms: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the content of a file; ``sums`` are Σ over channels and over token ids, and rows of Σh²."""
     common = {"labels": dict(identity.rank), "hidden_size": capture.hidden_size}
     places = places_of(capture, window.slots)
     return {
@@ -67,6 +68,7 @@ def packed(content: Mapping[str, Any]) -> bytes:
     return gzip.compress(json.dumps(content, allow_nan=False).encode(), compresslevel=6, mtime=0)
 
 
-def as_arrays(channels: Any, tokens: Any) -> tuple[Any, Any]:
+def as_arrays(channels: Any, tokens: Any, distinct: Any) -> tuple[Any, Any, Any]:
     """Return the sums of the device as numpy arrays of their own."""
-    return np.array(channels.numpy()), np.array(tokens.numpy())
+    rows = None if distinct is None else np.array(distinct.numpy())
+    return np.array(channels.numpy()), np.array(tokens.numpy()), rows

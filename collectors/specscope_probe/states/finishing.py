@@ -6,13 +6,13 @@ import logging
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from specscope_probe.parts import Part
 from specscope_probe.states.buffers import Buffer, Sums
-from specscope_probe.states.capture import Capture
+from specscope_probe.states.capture import CHANGED_RULE, Capture
 from specscope_probe.states.counts import StateCounts
 from specscope_probe.states.document import Identity, as_arrays, document, packed
 from specscope_probe.states.invariants import is_embedding
@@ -92,12 +92,13 @@ class Finisher:
 
     def _end_window(self, sums: Sums) -> None:
         window, self._window = self._window, self._new_window()
+        capture = self._capture_of_window(sums.capture)
         if not window.tallies or self._spool is None:
             return
         self._look_for_faults(window)
         created_ms = int(time.time() * 1000)
-        arrays = as_arrays(sums.channels, sums.tokens)
-        content = document(self._identity, self._capture, window, arrays, self.learnt.limits, created_ms)
+        arrays = as_arrays(sums.channels, sums.tokens, sums.distinct)
+        content = document(self._identity, capture, window, arrays, self.learnt.limits, created_ms)
         self.learnt.update_limits()
         try:
             self._spool.write(packed(content), created_ms)
@@ -107,6 +108,14 @@ class Finisher:
         else:
             self._counts.files["written"] += 1
             self._written()
+
+    def _capture_of_window(self, now: Capture | None) -> Capture:
+        """Return what a window's rows are; of rows of two kinds it is not known which is which."""
+        before = self._capture
+        if now is None or now == before:
+            return before
+        self._capture = now
+        return replace(now, boundaries=None, rule=CHANGED_RULE)
 
     def _new_window(self) -> Window:
         return Window(self._phases, self._capture.slots, int(time.time() * 1000))

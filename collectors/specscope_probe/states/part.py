@@ -6,6 +6,7 @@ import importlib
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -141,9 +142,13 @@ class StateProfiling:
         )  # fmt: skip
 
     def _serving_pipeline(self, width: int) -> Pipeline:
-        return self._pipeline(read_capture(self._runner, width), SERVING_PHASES)
+        return self._pipeline(
+            read_capture(self._runner, width), SERVING_PHASES, lambda: read_capture(self._runner, width)
+        )
 
-    def _pipeline(self, capture: Capture, phases: tuple[str, ...]) -> Pipeline:
+    def _pipeline(
+        self, capture: Capture, phases: tuple[str, ...], look: Callable[[], Capture | None] = lambda: None
+    ) -> Pipeline:
         with self._torch.inference_mode():
             reducer = Reducer(
                 self._torch, self._device, capture.hidden_size, capture.slots, len(phases),
@@ -156,7 +161,7 @@ class StateProfiling:
         )  # fmt: skip
         threading.Thread(target=finisher.run, name="specscope-states", daemon=True).start()
         self._finisher = finisher
-        return Pipeline(reducer, finisher, self._options, self.counts, self._is_capturing)
+        return Pipeline(reducer, finisher, self._options, self.counts, self._is_capturing, look)
 
     def _identity(self) -> Identity:
         seed = getattr(self._server_args, "random_seed", None)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specscope_probe.states.buffers import Buffer, Sums, is_done
+from specscope_probe.states.capture import Capture
 from specscope_probe.states.counts import StateCounts
 from specscope_probe.states.device import Open, Reducer
 from specscope_probe.states.finishing import Finisher, Taken
@@ -28,13 +29,15 @@ class Pipeline:
 
     def __init__(
         self, reducer: Reducer, finisher: Finisher, options: StateOptions, counts: StateCounts,
-        is_capturing: Callable[[], bool],
+        is_capturing: Callable[[], bool], look: Callable[[], Capture | None] = lambda: None,
     ) -> None:  # fmt: skip
+        """``look`` says what the engine captures now."""
         self.reducer = reducer
         self._finisher = finisher
         self._options = options
         self._counts = counts
         self._is_capturing = is_capturing
+        self._look = look
         self._waiting: deque[Taken | Sums] = deque()
         self._ids_in_force: tuple[int, ...] = ()
         self._has_rows = False
@@ -87,7 +90,9 @@ class Pipeline:
             self._has_rows = False
             self._window_ends_ns = now_ns + int(self._options.window_seconds * NS_PER_SECOND)
             with self.reducer.torch.inference_mode():
-                self._waiting.append(self.reducer.take_sums())
+                sums = self.reducer.take_sums()
+            sums.capture = self._look()
+            self._waiting.append(sums)
 
     def _add_device_time(self, buffer: Buffer) -> None:
         if buffer.began is not None and buffer.done is not None:

@@ -44,6 +44,7 @@ class Chunk:
     sample: int
     start: int
     rows: Any
+    description: str
     done: Any
     """Event of the device; None = there is no device."""
 
@@ -64,7 +65,6 @@ class ReplayKeeper:
         self._batch: Any = None
         self._waiting: deque[Chunk] = deque()
         self._entries: queue.SimpleQueue[Chunk | None] = queue.SimpleQueue()
-        self._described: dict[int, str] = {}
 
     def listen(self, seams: dict[str, Seam]) -> None:
         """Listen, and start the thread."""
@@ -113,7 +113,8 @@ class ReplayKeeper:
             done = self._torch.cuda.Event() if is_device else None
             if done is not None:
                 done.record()
-        self._waiting.append(Chunk(match[1], int(match[2]), start, host, done))
+        description = self._description(int(rows.shape[1]), DTYPES[str(rows.dtype)])
+        self._waiting.append(Chunk(match[1], int(match[2]), start, host, description, done))
 
     def _hand_on(self) -> None:
         """Give the thread what the device is done with; the rest at the next cycle."""
@@ -137,15 +138,14 @@ class ReplayKeeper:
         states = rows.numpy()
         return {
             "states": states.view(np.uint16) if dtype == "bfloat16" else states,
-            "described": np.frombuffer(self._description(int(states.shape[1]), dtype).encode(), np.uint8),
+            "described": np.frombuffer(chunk.description.encode(), np.uint8),
         }
 
     def _description(self, width: int, dtype: str) -> str:
-        if width not in self._described:
-            try:
-                capture = read_capture(self._runner, width).described()
-            except ValueError as error:
-                capture = {"trouble": str(error)}
-            whole = {"format": 1, "dtype": dtype, "engine_version": self._engine_version, "capture": capture}
-            self._described[width] = json.dumps(whole)
-        return self._described[width]
+        """Return what rows are, as the engine captures now."""
+        try:
+            capture = read_capture(self._runner, width).described()
+        except ValueError as error:
+            capture = {"trouble": str(error)}
+        whole = {"format": 1, "dtype": dtype, "engine_version": self._engine_version, "capture": capture}
+        return json.dumps(whole)

@@ -126,13 +126,15 @@ class Window:
             ]
 
     def profiles(
-        self, channels: Floats, tokens: Floats, common: dict[str, Any], places: list[dict[str, int]]
-    ) -> Iterator[dict[str, Any]]:
+        self, channels: Floats, tokens: Floats, distinct: Floats | None, common: dict[str, Any],
+        places: list[dict[str, int]],
+    ) -> Iterator[dict[str, Any]]:  # fmt: skip
         """Yield a profile of the contract for each place that has rows; ``common`` goes into all of them.
 
         ``places`` says of each slot where it is: ``slot`` and ``boundary``, as far as there are such.
 
-        ``channels`` has the shape (phases, slots, 3, H), ``tokens`` (phases, slots, ids + 1, SIZE).
+        ``channels`` has the shape (phases, slots, 3, H), ``tokens`` (phases, slots, ids + 1, SIZE),
+        ``distinct``, the rows that Σh² is of, (phases, slots).
         """
         for (phase, row_class, slot), tally in sorted(self.tallies.items()):
             requests = min(len(tally.requests) + tally.more_requests, tally.rows)
@@ -152,6 +154,8 @@ class Window:
             if row_class == OTHER:
                 index = self.phases.index(phase)
                 profile["invariants"] |= self._compared(phase, slot)
+                if distinct is not None:
+                    profile["invariants"]["distinct_rows"] = int(distinct[index, slot])
                 profile |= self._sums(phase, slot, channels[index, slot], tokens[index, slot])
             yield profile
 

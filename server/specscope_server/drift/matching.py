@@ -9,7 +9,9 @@ from sqlalchemy.orm import Session
 
 from specscope_collectors.states.assignment import SURE, Matched, match
 from specscope_collectors.states.bank import Bank, Place
+from specscope_collectors.states.rules import LEAST_ROWS
 from specscope_collectors.states.sums import sums_of
+from specscope_server.drift.invariants import REJECTED
 from specscope_server.drift.kept import KeptByStore
 from specscope_server.drift.reading import OTHER, SERVING_PHASES, Entry, bodies
 from specscope_server.drift.schemas import Assignment, Pairing
@@ -22,7 +24,7 @@ MOST_PARTS = 12
 
 
 def assignment_of(session: Session, entries: Sequence[Entry], yard: Yardstick) -> Assignment | None:
-    """Return the assignment of the phase that has most rows on known token ids; None: none can be made.
+    """Return the assignment of the phase that can say most; None: none can be made.
 
     ``entries`` are those of one launch, newest first.
     """
@@ -31,7 +33,7 @@ def assignment_of(session: Session, entries: Sequence[Entry], yard: Yardstick) -
         return None
     newest = _newest(entries)
     slots = sorted({slot for _, slot in newest})
-    for phase in _by_rows(newest):
+    for phase in _best_first(newest, len(slots)):
         chosen = [newest.get((phase, slot), []) for slot in slots]
         if any(not each or each[0].hidden_size != bank.hidden_size for each in chosen):
             continue
@@ -64,11 +66,15 @@ def _newest(entries: Sequence[Entry]) -> dict[tuple[str, int], list[Entry]]:
     return {place: own[::-1] for place, own in found.items()}
 
 
-def _by_rows(newest: Mapping[tuple[str, int], Sequence[Entry]]) -> list[str]:
+def _best_first(newest: Mapping[tuple[str, int], Sequence[Entry]], slots: int) -> list[str]:
+    """Return phases in the order in which they are asked: those that have enough rows, then by rows.
+
+    Rejected rows come last of them: the worse the draft, the more there are, and the odder their text.
+    """
     rows = dict.fromkeys(SERVING_PHASES, 0)
     for (phase, _), each in newest.items():
         rows[phase] += sum(entry.rows for entry in each)
-    return sorted(rows, key=lambda phase: -rows[phase])
+    return sorted(rows, key=lambda phase: (rows[phase] < LEAST_ROWS * slots, phase == REJECTED, -rows[phase]))
 
 
 def _told(matched: Matched, slots: Sequence[int], phase: str, yard: Yardstick) -> Assignment:

@@ -161,7 +161,14 @@ def _wrong_headline(wrong: Sequence[SlotVerdict], slots: Sequence[SlotVerdict]) 
     measured = [slot.measured_boundary for slot in slots]
     trained = [slot.trained_boundary for slot in slots]
     if len(wrong) > 1 and None not in measured and None not in trained:
-        first = f": slot {measured.index(0)} is the embedding" if 0 in measured and 0 not in trained else ""
-        return f"The slots are boundaries {listed(measured)}, trained on {listed(trained)}{first}"
+        how = _how(measured, trained)
+        return f"The slots are boundaries {listed(measured)}, trained on {listed(trained)}{how}"
     more = f"; {len(wrong) - 1} more of {len(slots)} slots are wrong" if len(wrong) > 1 else ""
     return f"{wrong[0].headline}{more}"
+
+
+def _how(measured: Sequence[int | None], trained: Sequence[int | None]) -> str:
+    if 0 in measured and 0 not in trained:
+        return f": slot {measured.index(0)} is the embedding"
+    is_reordered = measured != trained and set(measured) == set(trained)
+    return ": the right layers in another order" if is_reordered else ""

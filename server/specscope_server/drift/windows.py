@@ -68,7 +68,7 @@ def plan_windows(entries: Iterable[Entry], most: int, row_class: str = OTHER) ->
     """Return the newest windows of each place, oldest first. ``entries`` come newest first.
 
     A last window that is not full is kept if it may speak, or if it is the only one of its place. Profiles
-    of another hidden size begin a window of their own.
+    of another hidden size, or of another boundary as the engine says, begin a window of their own.
     """
     found: dict[Place, list[Plan]] = {}
     for entry in entries:
@@ -76,12 +76,18 @@ def plan_windows(entries: Iterable[Entry], most: int, row_class: str = OTHER) ->
             continue
         place = (entry.launch_id, entry.phase, entry.slot)
         plans = found.setdefault(place, [])
-        if not plans or plans[-1].is_full or plans[-1].entries[0].hidden_size != entry.hidden_size:
+        if not plans or plans[-1].is_full or not _belongs(entry, plans[-1]):
             if len(plans) >= most:
                 continue
             plans.append(Plan(*place))
         plans[-1].entries.append(entry)
     return {place: _kept(plans) for place, plans in found.items()}
+
+
+def _belongs(entry: Entry, plan: Plan) -> bool:
+    """Say whether a profile may be of the same states as those of a window."""
+    told = {each.boundary for each in (*plan.entries, entry)} - {None}
+    return plan.entries[0].hidden_size == entry.hidden_size and len(told) < 2
 
 
 def _kept(plans: list[Plan]) -> list[Plan]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.synthetic_states import IDS, Target, all_boundaries, profile_of
+from tests.support.synthetic_states import IDS, Target, all_boundaries, post_norm, profile_of
 
 from specscope_collectors.states.assignment import NONE_COST, match
 from specscope_collectors.states.bank import Bank, Place, bank_of
@@ -161,6 +161,16 @@ def test_states_of_no_place_are_none_of_these(bank: Bank) -> None:
     text = TARGET.text(256, 32, 3)
     noise = np.random.default_rng(1).normal(size=(256, 64))
     found = match([[sums_of(profile_of(noise, text, IDS))]], bank)
+    assert found is not None
+    assert found.places == (None,)
+
+
+def test_states_behind_a_norm_are_none_of_these_though_their_directions_are_near(bank: Bank) -> None:
+    text = TARGET.text(256, 32, 3)
+    states = post_norm(TARGET.states(text, 5), np.full(64, 0.1))
+    parts = [[sums_of(profile_of(states, text, IDS))]]
+    assert int(bank.vcos(parts[0][0]).distances.argmin()) == 5
+    found = match(parts, bank)
     assert found is not None
     assert found.places == (None,)
 

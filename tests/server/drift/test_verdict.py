@@ -112,7 +112,17 @@ def test_swapped_slots_are_named(known: Served, ask: Ask) -> None:
     found = ask()
     assert measured_of(found) == [6, 2, 9]
     assert states_of(found) == ["wrong", "wrong", "same"]
+    assert found["verdict"]["headline"].endswith("trained on 2, 6 and 9: the right layers in another order")
     assert "not in the order of depth" in found["assignment"]["words"]
+
+
+def test_layers_that_change_within_a_launch_are_not_pooled(known: Served, ask: Ask) -> None:
+    """Two small windows of one boundary and two of another, as the engine says, are no window of both."""
+    for start, boundaries in ((T0, TRAINED), (T0 + 2 * WINDOW_MS, (3, 7, 10))):
+        known.windows(boundaries, 2, rows=100, requests=10, start_ms=start)
+    windows = ask()["cells"][0]["windows"]
+    assert [each["rows"] for each in windows] == [200, 200]
+    assert [each["nearest_vcos"] for each in windows] == [2, 3]
 
 
 def test_states_turned_with_equal_norms_are_found_by_direction(known: Served, ask: Ask) -> None:
