@@ -96,7 +96,10 @@ def with_models(known: Known, mapped: Mapped) -> Known:
 
 
 def changes_between(old: Launch, new: Launch) -> dict[str, list[Any]]:
-    """Return changed settings → [old, new], at most `MAX_CHANGES`, without what every start changes."""
+    """Return changed settings → [old, new], at most `MAX_CHANGES`, without what every start changes.
+
+    Environment variables (NCCL_* and the like) are named ``env.NAME``, where both launches tell them.
+    """
     if old.engine != new.engine:
         return {"engine": [old.engine, new.engine]}
     if not old.config or not new.config:
@@ -104,7 +107,9 @@ def changes_between(old: Launch, new: Launch) -> dict[str, list[Any]]:
     evidence = engine_named(new.engine).start_evidence
     names = sorted((old.config.keys() | new.config.keys()) - evidence)
     pairs = {name: [old.config.get(name), new.config.get(name)] for name in names}
-    pairs["environment"] = [old.environment, new.environment]
+    if old.environment and new.environment:
+        variables = sorted(old.environment.keys() | new.environment.keys())
+        pairs |= {f"env.{name}": [old.environment.get(name), new.environment.get(name)] for name in variables}
     changed = [(name, pair) for name, pair in pairs.items() if pair[0] != pair[1]]
     return dict(changed[:MAX_CHANGES])
 
@@ -155,7 +160,7 @@ def _reason(known: Known | None, launch: Launch, change: Change) -> str:
 def _verdict(change: Change, before: Known | None, after: Known) -> Verdict:
     launch = after.launch
     changes = changes_between(before.launch, launch) if before else {}
-    named = [f"{name} {old!r} → {new!r}" for name, (old, new) in changes.items() if name != "environment"]
+    named = [f"{name} {old!r} → {new!r}" for name, (old, new) in changes.items()]
     message = f"{launch.reason}: " + ", ".join(named[:_MAX_NAMED]) if named else launch.reason
     more = len(named) - _MAX_NAMED
     event = Event(

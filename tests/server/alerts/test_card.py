@@ -46,6 +46,21 @@ def test_what_changed_just_before(session: Session) -> None:
     session.close()
 
 
+def test_what_any_start_changes_is_no_change_and_variables_are_named(sqlite_engine: Engine) -> None:
+    writer = IngestWriter(sqlite_engine, lambda: NOW)
+    for number, variables in enumerate(({}, {"NCCL_ALGO": "Ring"}, {"NCCL_ALGO": "NVLS"})):
+        config = {"num_steps": 3, "random_seed": number, "nccl_port": 30_000 + number, "startup_time": {}}
+        at_ms = NOW - (30 - number) * 60_000
+        begun = launch(str(number), time_ms=at_ms, config=config, environment=variables, reason="restarted")
+        writer.apply(batch(begun, sequence=number + 1, launch=str(number)))
+    with Session(sqlite_engine) as session:
+        found = surroundings_of(session, SERVER, NOW, NOW)
+    assert [change.text for change in found.changes] == [
+        "started again with the same configuration (restarted)",
+        "env.NCCL_ALGO Ring → NVLS",
+    ]
+
+
 def test_nothing_is_known_of_a_server_that_is_not(session: Session) -> None:
     assert surroundings_of(session, "nope", NOW, NOW) == Surroundings()
     session.close()

@@ -106,7 +106,7 @@ def _reason(before: Launch | None, launch: Launch) -> str:
 def begin_event(before: Launch | None, launch: Launch) -> Event:
     """Return the event that marks the beginning of a launch."""
     changes = changes_between(before, launch) if before else {}
-    named = [f"{name} {old!r} → {new!r}" for name, (old, new) in changes.items() if name != "environment"]
+    named = [f"{name} {old!r} → {new!r}" for name, (old, new) in changes.items()]
     message = ": ".join(filter(None, (f"{launch.reason} (log)", ", ".join(named[:_MAX_NAMED]))))
     return Event(
         kind="restart" if before else "launch",

@@ -21,6 +21,8 @@ MAX_CHANGES = 10
 NO_CHANGES = ("launch", "state_capture", "state_rows", "capture", "boundaries")
 """Kinds of events that are observations, not changes; launches are told with what differs."""
 OF_LAUNCHES = ("restart", "config_change")
+OF_ANY_START = frozenset({"startup_time", "random_seed", "launch_command", "nccl_port"})
+"""Settings by which two starts of one configuration differ (as collectors know them)."""
 SAME_MS = 60_000
 """A restart that was noted this near to a launch is that launch."""
 MAX_TEXT = 200
@@ -70,7 +72,9 @@ def _launches(session: Session, server_id: int, at_ms: int, now_ms: int) -> list
 
 
 def _difference(before: Launch, after: Launch) -> str:
-    added, removed, changed = config_diff(_settings(before), _settings(after))
+    tells_variables = before.environment != "{}" and after.environment != "{}"
+    old, new = (_settings(launch, with_variables=tells_variables) for launch in (before, after))
+    added, removed, changed = config_diff(old, new)
     words = [f"{key} {_short(old)} → {_short(new)}" for key, (old, new) in changed.items()]
     words += [f"{key} = {_short(value)} (new)" for key, value in added.items()]
     words += [f"{key} is gone" for key in removed]
@@ -80,8 +84,12 @@ def _difference(before: Launch, after: Launch) -> str:
     return ("; ".join(words[:MAX_KEYS]) + more)[: 2 * MAX_TEXT]
 
 
-def _settings(launch: Launch) -> dict[str, Any]:
-    return {"engine_version": launch.engine_version, **orjson.loads(launch.config)}
+def _settings(launch: Launch, *, with_variables: bool) -> dict[str, Any]:
+    """Return what was set, without what differs between any two starts."""
+    config = {key: value for key, value in orjson.loads(launch.config).items() if key not in OF_ANY_START}
+    variables = orjson.loads(launch.environment) if with_variables else {}
+    named = {f"env.{key}": value for key, value in variables.items()}
+    return {"engine_version": launch.engine_version, **config, **named}
 
 
 def _short(value: Any) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -17,7 +18,31 @@ from specscope_server.kit.signal import SignalSeries, Why
 from specscope_server.models import Event
 
 MAX_EVENTS = 20_000
-MAX_CHANGES, MAX_TEXT = 20, 200
+MAX_CHANGES, MAX_TEXT = 50, 200
+NAMED, SHORT, MAX_WORDS = 8, 60, 800
+"""Changes that the words name, and characters of one value and of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event in words, and as evidence."""
+
+    time_ms: int
+    words: str
+    evidence: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventSeries(SignalSeries):
+    """How many happened in each window, and what."""
+
+    told: Sequence[Told] = ()
+    """Oldest first."""
+    times_ms: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def newest(self, end_ms: int) -> Told:
+        """Return the last one before a time. There must be one."""
+        return self.told[int(np.searchsorted(self.times_ms, end_ms)) - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +69,10 @@ class Events:
             if self._is_meant(event, detail):
                 found.setdefault(event.server_id, []).append((event, detail))
         size = len(frame.times_ms)
-        return Grid([
+        series = [
             _series(server.name, found.get(server.id, []), frame, self.window_ms) for server in frame.servers
-        ], size, "events", "events", "/sources")  # fmt: skip
+        ]
+        return Grid(series, size, "events", "events", "/sources", frame.times_ms)
 
     def _is_meant(self, event: Event, detail: Any) -> bool:
         if self.changed_only and not (isinstance(detail, dict) and detail.get("changes")):
@@ -54,29 +80,46 @@ class Events:
         return any(fnmatchcase(event.kind, kind) for kind in self.kinds)
 
 
-def _series(name: str, found: Sequence[tuple[Event, Any]], frame: Frame, window_ms: int) -> SignalSeries:
-    times = np.sort(np.array([event.time_ms for event, _ in found], dtype=np.int64))
+def _series(name: str, found: Sequence[tuple[Event, Any]], frame: Frame, window_ms: int) -> EventSeries:
+    told = [_told(event, detail) for event, detail in reversed(found)]
+    times = np.array([one.time_ms for one in told], dtype=np.int64)
     ends = frame.times_ms
     count = np.searchsorted(times, ends) - np.searchsorted(times, ends - window_ms)
     value = count.astype(np.float64)
-    note, evidence = "", {}
-    if found:
-        event, detail = found[0]
-        note = event.message[:400]
-        evidence = {"event": event.kind, "time_ms": event.time_ms, "changes": _changes(detail)}
-    return SignalSeries(
-        {"server": name}, value, np.full(len(ends), Why.OK, dtype=np.uint8), value, note=note,
-        evidence=evidence,
+    return EventSeries(
+        {"server": name}, value, np.full(len(ends), Why.OK, dtype=np.uint8), value, told=told, times_ms=times,
     )  # fmt: skip
 
 
+def _told(event: Event, detail: Any) -> Told:
+    changes = _changes(detail)
+    words = event.message
+    if changes:  # named here again: the message names few, and the values as a program would
+        ordered = sorted(changes, key=lambda name: not name.startswith("speculative"))
+        named = [
+            " ".join((name, _short(changes[name][0]), "→", _short(changes[name][1]))) for name in ordered
+        ]
+        more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+        words = f"{event.message.partition(': ')[0]}: {', '.join(named[:NAMED])}{more}"
+    evidence = {"event": event.kind, "time_ms": event.time_ms, "changes": changes}
+    return Told(event.time_ms, words[:MAX_WORDS], evidence)
+
+
 def _changes(detail: Any) -> dict[str, list[str]]:
-    """Return the changed settings, shortened: they are untrusted."""
+    """Return changed settings → [old, new], shortened: they are untrusted."""
     changes = detail.get("changes") if isinstance(detail, dict) else None
     if not isinstance(changes, dict):
         return {}
     return {
-        str(name)[:100]: [str(value)[:MAX_TEXT] for value in pair][:2]
+        str(name)[:100]: [_text(pair[0]), _text(pair[1])]
         for name, pair in list(changes.items())[:MAX_CHANGES]
-        if isinstance(pair, list)
+        if isinstance(pair, list) and len(pair) == 2
     }
+
+
+def _text(value: Any) -> str:
+    return "not set" if value is None else str(value)[:MAX_TEXT]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"

@@ -9,6 +9,7 @@ from tests.server.alerts.rules.support import MINUTE, readings, rule_of, state_o
 from tests.server.seed import NOW, SCRAPE_MS, SERVER, T0, Feed, growth, rank_labels
 
 from specscope_collectors.observations import Event
+from specscope_server.alerts.rules.backtest import backtest
 from specscope_server.alerts.rules.evaluate import evaluate
 from specscope_server.alerts.rules.reading import Cause, Status
 from specscope_server.store.ingest import IngestWriter
@@ -168,8 +169,26 @@ def test_events_are_counted_and_told_in_their_own_words(sqlite_engine: Engine, f
     assert found.evidence["changes"] == {"num_steps": ["3", "5"]}
     [found] = readings(sqlite_engine, at(10), rule_of({**changed, "changed_only": False, "at_least": 3}))
     assert (found.status, found.value) == (Status.OK, 2)
+    [found] = readings(sqlite_engine, at(10), rule_of({**changed, "changed_only": False}))
+    assert found.reason == "configuration changed: num_steps 3 → 5 (and 1 more in 10m)"
     [found] = readings(sqlite_engine, at(9) + 11 * MINUTE, rule_of(changed))
     assert found.status is Status.OK
+    assert found.reason == "nothing of that kind in the last 10m"
+
+
+def test_each_time_that_events_were_seen_is_told_in_its_own_words(sqlite_engine: Engine, feed: Feed) -> None:
+    feed.launch()
+    feed.scrapes(300, running=1)
+    for scrape, steps in ((20, [3, 5]), (220, [5, 2])):
+        detail = {"changes": {"num_steps": steps, "env.NCCL_ALGO": [None, "Ring"]}}
+        feed.send(Event(kind="restart", time_ms=at(scrape), message="restarted", detail=detail))
+    changed = rule_of({"kind": "event", "events": ["restart"], "window": "5m"})
+    with Session(sqlite_engine) as session:
+        found = backtest(session, state_of(sqlite_engine), changed.rule, T0, at(300), 15_000)
+    assert [fire.peak.reason for fire in found.fires] == [
+        "restarted: env.NCCL_ALGO not set → Ring, num_steps 3 → 5",
+        "restarted: env.NCCL_ALGO not set → Ring, num_steps 5 → 2",
+    ]
 
 
 def test_all_and_any_join_on_the_labels_that_both_have(sqlite_engine: Engine, feed: Feed) -> None:

@@ -279,14 +279,17 @@ def test_configuration_changed(sqlite_engine: Engine, feed: Feed) -> None:
     feed.scrapes(10, running=1)
     feed.send(Event(kind="restart", time_ms=at(5), message="restarted"))
     assert fires(sqlite_engine, "configuration-changed", at(10)) is None
-    changes = {"changes": {"speculative_num_steps": [3, 5]}}
+    changes = {"changes": {"speculative_num_steps": [3, 5], "env.NCCL_ALGO": ["Ring", "NVLS"]}}
     feed.send(
         Event(kind="restart", time_ms=at(6), message="restarted with another configuration", detail=changes)
     )
     found = fires(sqlite_engine, "configuration-changed", at(10))
     assert found is not None
-    assert found.reason.startswith("restarted with another configuration")
-    assert fires(sqlite_engine, "configuration-changed", at(6) + 11 * MINUTE) is None
+    assert found.reason == (
+        "restarted with another configuration: speculative_num_steps 3 → 5, env.NCCL_ALGO Ring → NVLS"
+    )
+    [over] = ask(sqlite_engine, "configuration-changed", at(6) + 11 * MINUTE)
+    assert (over.status, over.reason) == (Status.OK, "nothing of that kind in the last 10m")
 
 
 def fired(store: Engine, from_ms: int, to_ms: int) -> dict[str, list[str]]:

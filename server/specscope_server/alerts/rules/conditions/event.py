@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from specscope_server.alerts.rules.condition import ConditionBase, Pattern, Window
-from specscope_server.alerts.rules.events import Events
+from specscope_server.alerts.rules.durations import write_duration
+from specscope_server.alerts.rules.events import Events, EventSeries
 from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need
 
@@ -44,12 +45,13 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
 def explain(
     condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
-    """Return the newest event's own words."""
-    series = reads[0].series[place[0]]
-    count = int(np.nan_to_num(series.value[place[1]]))
-    is_newest = place[1] == len(series.value) - 1
-    words = (series.note if is_newest else "") or f"{count} event{'s' * (count != 1)}"
-    if not is_newest:
-        return words, {}
-    more = f" (and {count - 1} more)" if count > 1 else ""
-    return f"{words}{more}", dict(series.evidence)
+    """Return the words of the newest event in the window, and how many more there were."""
+    grid = reads[0]
+    series, count = grid.series[place[0]], int(np.nan_to_num(grid.value[place]))
+    if count == 0:
+        return f"nothing of that kind in the last {write_duration(condition.window)}", {}
+    assert isinstance(series, EventSeries)
+    assert grid.times_ms is not None
+    newest = series.newest(int(grid.times_ms[place[1]]))
+    more = f" (and {count - 1} more in {write_duration(condition.window)})" if count > 1 else ""
+    return f"{newest.words}{more}", dict(newest.evidence)
