@@ -60,7 +60,8 @@ class StateProfile(Record, frozen=True, kw_only=True, tag="state_profile"):
     direction_sum_of_squares: bytes = b""
     """Σu² per channel."""
     sum_of_squares: bytes = b""
-    """Σh² per channel."""
+    """Σh² per channel; where ``distinct_rows`` are counted, of these rows alone."""
     invariants: dict[str, int] = {}
     """Counts of what cannot be in healthy states, and of what was looked at: ``nonfinite_rows``,
-    ``zero_rows``, ``duplicate_rows``, ``equal_id_pairs``, ``equal_id_pairs_identical``."""
+    ``zero_rows``, ``duplicate_rows``, ``equal_id_pairs``, ``equal_id_pairs_identical``, and ``distinct_rows``:
+    the first with its token id at its position, so that a prefix that requests share counts once."""

@@ -110,8 +110,14 @@ def post_norm(states: Floats, weight: Floats) -> Floats:
     return states / rms * weight
 
 
-def profile_of(states: Floats, text: Text, known_ids: Sequence[int] = (), **more: Any) -> StateProfile:
-    """Return the profile of rows of the class ``other``, as the probe makes it."""
+def profile_of(
+    states: Floats, text: Text, known_ids: Sequence[int] = (),
+    is_repeated: NDArray[np.bool_] | None = None, **more: Any,
+) -> StateProfile:  # fmt: skip
+    """Return the profile of rows of the class ``other``, as the probe makes it.
+
+    ``is_repeated``: rows that repeat those of a shared prefix; None = an older probe that told none apart.
+    """
     values = states.astype(np.float32).astype(np.float64)
     norms = np.linalg.norm(values, axis=1)
     is_good = np.isfinite(norms) & (norms > 0)
@@ -119,13 +125,14 @@ def profile_of(states: Floats, text: Text, known_ids: Sequence[int] = (), **more
         ln_norms = np.log(norms).astype(np.float32)
     units = np.where(is_good[:, None], values / np.where(is_good, norms, 1)[:, None], 0)
     values = np.where(is_good[:, None], values, 0)
+    distinct = values if is_repeated is None else values[~is_repeated]
     found: dict[str, Any] = {
         "time_ms": MADE_MS, "span_ms": 1, "labels": {}, "phase": "prefill", "row_class": "other",
         "hidden_size": states.shape[1], "rows": len(states),
         "requests": len(np.unique(text.requests)), "ln_norms": sketch_of(ln_norms),
         "direction_sum": _bytes(units.sum(axis=0)),
         "direction_sum_of_squares": _bytes((units**2).sum(axis=0)),
-        "sum_of_squares": _bytes((values**2).sum(axis=0)),
+        "sum_of_squares": _bytes((distinct**2).sum(axis=0)),
         "invariants": _invariants(values, norms, is_good, text),
     }  # fmt: skip
     ids = sorted(set(known_ids) & set(text.ids[is_good].tolist()))
@@ -136,6 +143,8 @@ def profile_of(states: Floats, text: Text, known_ids: Sequence[int] = (), **more
             "token_ids": tuple(ids), "token_rows": tuple(int(each.sum()) for each in members),
             "token_directions": _bytes(vectors), "projection": NAME,
         }  # fmt: skip
+    if is_repeated is not None:
+        found["invariants"]["distinct_rows"] = int((is_good & ~is_repeated).sum())
     return StateProfile(**(found | more))
 
 

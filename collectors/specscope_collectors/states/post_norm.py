@@ -14,9 +14,10 @@ TINY = 1e-6
 def mean_square(window: Sums, weight: Floats) -> float | None:
     """Return the mean over rows and channels of (h/w)², or of (h/(1 + w))² where that is nearer to 1.
 
-    None: the window keeps no Σh², or the weight is of another hidden size.
+    Sinks, the first positions and rows that repeat a shared prefix are not among them. None: the window keeps
+    no Σh², or the weight is of another hidden size.
     """
-    rows = window.norms.rows
+    rows = window.energy_rows
     if not rows or len(window.energy) != len(weight):
         return None
     found = []

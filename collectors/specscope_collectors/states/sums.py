@@ -61,6 +61,8 @@ class Sums:
     projection: str = ""
     profiles: int = 1
     """How many were added up."""
+    energy_rows: int = 0
+    """Rows that Σh² is of: without those that repeat a token id at its position, where these were told."""
 
     @property
     def common_rows(self) -> int:
@@ -103,10 +105,12 @@ def sums_of(profile: StateProfile) -> Sums:
     vectors = _floats(profile.token_directions)
     vectors = vectors.reshape(len(ids), -1) if len(vectors) else np.zeros((len(ids), 0))
     order = np.argsort(ids, kind="stable")
+    norms = norms_of(profile.ln_norms)
     return Sums(
-        profile.hidden_size, profile.rows, profile.requests, norms_of(profile.ln_norms),
+        profile.hidden_size, profile.rows, profile.requests, norms,
         _floats(profile.direction_sum), _floats(profile.direction_sum_of_squares),
         _floats(profile.sum_of_squares), ids[order], rows[order], vectors[order], profile.projection,
+        energy_rows=profile.invariants.get("distinct_rows", norms.rows),
     )  # fmt: skip
 
 
@@ -132,6 +136,7 @@ def added(parts: Sequence[Sums]) -> Sums:
         added_norms([part.norms for part in parts]), _total([part.directions for part in parts]),
         _total([part.direction_squares for part in parts]), _total([part.energy for part in parts]),
         ids, rows, vectors, projection, sum(part.profiles for part in parts),
+        sum(part.energy_rows for part in parts),
     )  # fmt: skip
 
 

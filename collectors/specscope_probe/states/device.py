@@ -18,7 +18,7 @@ from specscope_probe.states.projection import SIZE
 from specscope_probe.states.rows import HEAD
 
 SEEN = 1 << 18
-"""Places in which it is noted which token ids stood where; two may fall into one, and the later is left out."""
+"""Places to note in which token ids stood where; of two that fall into one, the later is left out."""
 BUFFERS = 8
 """Sampled forwards that may be on their way at a time; more are dropped and counted."""
 
@@ -106,7 +106,7 @@ class Reducer:
             small[name] = self.torch.empty((rows, self.slots, *tail), device=self._device)
         places = self._token_places(small["ids"])
         limits = buffer.thresholds.to(self._device, non_blocking=True)
-        is_new = self._is_new(small)
+        is_new = self._is_new(small, is_summed=not np.isneginf(thresholds).any())
         return Open(buffer, rows, phases, indices, limits, in_phase, places, is_new, small)
 
     def add(self, opened: Open, first: int, states: Any) -> None:
@@ -168,16 +168,17 @@ class Reducer:
         host = self.torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=self.is_device)
         return host.copy_(tensor, non_blocking=True)
 
-    def _is_new(self, small: dict[str, Any]) -> Any:
+    def _is_new(self, small: dict[str, Any], *, is_summed: bool) -> Any:
         """Note which token ids stand where, and return which rows are the first; earlier ones are looked for
-        among the rows themselves, too.
+        among the rows themselves, too. Before limits are known rows go into no sum, and none is noted.
         """
         torch = self.torch
         ids, positions, phases = (small[name].to(torch.int64) for name in ("ids", "positions", "phases"))
         places = ((ids * 1_000_003 + positions) * self._phases + phases) % SEEN
         is_again = (places.unsqueeze(1) == places.unsqueeze(0)).tril(-1).any(1)
         is_new = ~(self._seen[places] | is_again)
-        self._seen.index_fill_(0, places, True)
+        if is_summed:
+            self._seen.index_fill_(0, places, True)
         return is_new
 
     def _token_places(self, ids: Any) -> Any:

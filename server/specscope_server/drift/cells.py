@@ -67,7 +67,7 @@ def judge_cell(
     counts = [*(each.invariants for each in last), *more_counts]
     invariants = invariants_of(counts, rows, yard.trained(slot), phase)
     if last:
-        invariants.append(post_norm_of(last[-1].square, last[-1].norms.rows))
+        invariants.append(post_norm_of(last[-1].square, last[-1].square_rows))
     broken = fault_of(invariants)
     state = _state(last, speaking, votes) if broken == Fault.NONE else CellState.WRONG
     fault = votes.fault if broken == Fault.NONE else broken

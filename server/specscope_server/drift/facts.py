@@ -57,6 +57,8 @@ class Facts:
     resultant: float
     square: float | None
     """Mean of (h/w)² with the weight of the final norm; None = not known."""
+    square_rows: int = 0
+    """Rows that it is of."""
     unusable: tuple[str, ...] = ()
     """Profiles that are left out, and why."""
 
@@ -167,7 +169,8 @@ def _facts(plan: Plan, read: Window, before: Sums | None, judged: Judged | None,
         judged or judge(window, None, None, None), judged is not None, window.norms,
         yard.claimed(plan.slot, plan.boundary) if judged else None,
         apart(window, profile) if profile else Apart(), apart(window, same) if same else None,
-        read.invariants, distances.resultant(window), _square(window, yard), read.unusable,
+        read.invariants, distances.resultant(window), _square(window, yard), window.energy_rows,
+        read.unusable,
     )  # fmt: skip
 
 

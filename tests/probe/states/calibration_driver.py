@@ -158,10 +158,16 @@ def calibrated(kind: type[Layer]) -> dict[str, Any]:
     hooks = sum(len(module._forward_pre_hooks) for module in decoder.modules())
     others = {each["boundary"]: each for each in file["profiles"] if each["row_class"] == "other"}
     used = probe.states.counts.samples["calibration"] - probe.states.counts.dropped["no_limit"]
-    wanted = np.zeros((LAYERS + 1, H))
-    for ids in batches[-used:]:
-        with torch.inference_mode():
-            wanted += np.stack([each[4:].double().square().sum(0).numpy() for each in decoder.stream(ids)])
+    wanted, seen = np.zeros((LAYERS + 1, H)), set()
+    for number, ids in enumerate(batches):
+        stand = list(enumerate(ids.tolist()))
+        is_new = torch.tensor([place not in seen for place in stand])
+        seen |= set(stand) if number >= len(batches) - used else set()
+        rows = torch.arange(len(ids))[is_new & (torch.arange(len(ids)) >= 4)]
+        if number >= len(batches) - used:
+            with torch.inference_mode():
+                streams = [each[rows].double().square().sum(0).numpy() for each in decoder.stream(ids)]
+            wanted += np.stack(streams)
     found = np.stack([decoded(others[boundary]) for boundary in range(LAYERS + 1)])
     return {
         "off": float(np.abs(found / wanted - 1).max()),

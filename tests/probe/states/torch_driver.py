@@ -29,7 +29,10 @@ def inputs() -> tuple[Any, Any, Any, Any]:
     states[7, 5], states[8, 200], states[9] = float("nan"), float("inf"), 0.0
     ids = torch.randint(0, 12, (ROWS,), generator=generator)
     positions = torch.arange(ROWS) // 2
+    for row in (13, 22, 30):  # rows of a prefix that requests share
+        ids[row], positions[row] = ids[12], positions[12]
     phases = 1 + torch.randint(0, 2, (ROWS,), generator=generator)
+    phases[22] = phases[30] = phases[12]
     return states, ids, positions, phases
 
 
@@ -40,23 +43,27 @@ def expected(states: Any, ids: Any, positions: Any, phases: Any, chosen: Any) ->
         norms = np.linalg.norm(rows, axis=-1)
         ln_norms = np.log(norms)
     projection = matrix(H).astype(np.float64)
-    channels = np.zeros((3, SLOTS, 3, H))
+    channels, distinct, seen = np.zeros((3, SLOTS, 3, H)), np.zeros((3, SLOTS)), set()
     tokens = np.zeros((3, SLOTS, len(IDS) + 1, SIZE))
     for place, row in enumerate(chosen.tolist()):
+        stands = int(phases[row]), int(positions[row]), int(ids[row])
+        is_new = stands not in seen
+        seen.add(stands)
         for slot in range(SLOTS):
             norm = norms[place, slot]
             is_body = positions[row] >= 4 and np.isfinite(norm) and norm > 0
             if is_body and ln_norms[place, slot] <= LIMITS[slot]:
                 unit = rows[place, slot] / norm
                 phase = int(phases[row])
-                channels[phase, slot] += np.stack((unit, unit**2, rows[place, slot] ** 2))
+                channels[phase, slot] += np.stack((unit, unit**2, is_new * rows[place, slot] ** 2))
+                distinct[phase, slot] += is_new
                 token = int(ids[row])
                 tokens[phase, slot, IDS.index(token) if token in IDS else len(IDS)] += unit @ projection
-    return {"ln_norms": ln_norms, "channels": channels, "tokens": tokens}
+    return {"ln_norms": ln_norms, "channels": channels, "tokens": tokens, "distinct": distinct}
 
 
-def reduce(states: Any, ids: Any, positions: Any, phases: Any, parts: list[Any]) -> tuple[Any, Any, Any]:
-    """Reduce rows in so many forwards; return (ln norms, channels, tokens)."""
+def reduce(states: Any, ids: Any, positions: Any, phases: Any, parts: list[Any]) -> tuple[Any, ...]:
+    """Reduce rows in so many forwards; return (ln norms, channels, tokens, distinct rows)."""
     reducer = Reducer(torch, "cpu", H, SLOTS, 3, ROWS, matrix(H))
     reducer.set_token_ids(IDS)
     ln_norms = []
@@ -75,7 +82,8 @@ def reduce(states: Any, ids: Any, positions: Any, phases: Any, parts: list[Any])
     again = reducer.take_sums()
     assert not again.channels.any()
     assert not again.tokens.any()
-    return np.concatenate(ln_norms), sums.channels.numpy(), sums.tokens.numpy()
+    assert not again.distinct.any()
+    return np.concatenate(ln_norms), sums.channels.numpy(), sums.tokens.numpy(), sums.distinct.numpy()
 
 
 def off_by(found: Any, wanted: Any) -> float:
@@ -92,12 +100,13 @@ def reductions() -> dict[str, float]:
     found = {}
     for name, parts in (("slots", [chosen]), ("forwards", [chosen[:11], chosen[11:]])):
         with torch.inference_mode():
-            ln_norms, channels, tokens = reduce(*given, parts)
+            ln_norms, channels, tokens, distinct = reduce(*given, parts)
         finite = np.isfinite(wanted["ln_norms"])
         assert (np.isfinite(ln_norms) == finite).all()
         assert (np.isneginf(ln_norms) == np.isneginf(wanted["ln_norms"])).all()
         found[f"{name} ln norms"] = off_by(ln_norms[finite], wanted["ln_norms"][finite])
         found[f"{name} channels"] = off_by(channels, wanted["channels"])
+        found[f"{name} distinct rows"] = off_by(distinct, wanted["distinct"])
         found[f"{name} tokens"] = off_by(tokens, wanted["tokens"])
     assert torch.equal(given[0].view(torch.int16), before.view(torch.int16)), "the engine's states changed"
     return found
