@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from specscope_server.alerts.channels.notification import Card, CardValue, Notification
+from specscope_server.alerts.numbers import bare_unit, interval, number
 
 Item = TypeVar("Item")
 
@@ -51,24 +51,11 @@ def when_short(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def number(value: float | None, unit: str = "") -> str:
-    """Return four significant digits with the unit, or whole thousands; "unknown" for None."""
-    if value is None or not math.isfinite(value):
-        return "unknown"
-    if unit == "ratio":
-        return f"{value * 100:.4g} %"
-    digits = f"{value:,.0f}" if 1_000 <= abs(value) < 1e15 else f"{value:.4g}"
-    return f"{digits} {unit}".rstrip()
-
-
 def value_words(value: CardValue) -> str:
     """Return e.g. ``1.21 tokens per cycle (95 % interval 1.18 to 1.24), limit 1.5``."""
-    text = number(value.value, value.unit)
-    bare = value.unit if value.unit == "ratio" else ""  # the unit is said once
-    if value.lower is not None and value.upper is not None:
-        text += f" (95 % interval {number(value.lower, bare)} to {number(value.upper, bare)})"
+    text = number(value.value, value.unit) + interval(value.lower, value.upper, value.unit)
     if value.bound is not None:
-        text += f", limit {number(value.bound, bare)}"
+        text += f", limit {number(value.bound, bare_unit(value.unit))}"
     return text
 
 

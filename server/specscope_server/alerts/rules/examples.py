@@ -44,7 +44,7 @@ BACKTEST: dict[str, Any] = {
             "from": "2026-02-27T08:20:00.000Z", "to": "2026-02-27T11:02:00.000Z", "peak": 1.21,
             "peak_at": "2026-02-27T09:31:00.000Z", "lower": 1.19, "upper": 1.23, "n": 61200,
             "unit": "tokens/cycle", "n_unit": "cycles",
-            "reason": "1.21 tokens/cycle (95 %: 1.19 to 1.23), below 1.8 tokens/cycle with its "
+            "reason": "1.21 tokens/cycle (95 % interval 1.19 to 1.23), below 1.8 tokens/cycle with its "
             "whole interval",
             "page": "/acceptance?server=gpu1%3A30000&from=2026-02-27T08%3A00%3A00.000Z"
             "&to=2026-02-27T11%3A12%3A00.000Z",

@@ -73,28 +73,4 @@ def _few(grid: Grid, samples: Sequence[Sample], why: Whys) -> NDArray[np.bool_]:
     return np.asarray(usable & ((grid.n < n) | (grid.requests < requests)))
 
 
-def number(value: float, unit: str = "") -> str:
-    """Return a number for people with its unit: ``1.09 tokens/cycle``, ``37 %`` for shares."""
-    if not np.isfinite(value):
-        return "not known"
-    if unit == "1":
-        return f"{100 * value:.3g} %"
-    unit = "" if unit in ("flag", "level") else unit
-    if abs(value) >= 1e6:
-        return f"{value:.3g} {unit}".strip()
-    digits = f"{value:,.0f}" if value == round(value) else f"{value:,.{max(0, _decimals(value))}f}"
-    return f"{digits} {unit}".strip()
-
-
-def _decimals(value: float) -> int:
-    return 2 - int(np.floor(np.log10(abs(value)))) if abs(value) < 100 else 0
-
-
-def interval(lower: float, upper: float, unit: str) -> str:
-    """Return `` (95 %: a to b)``, or nothing where there is none."""
-    if not (np.isfinite(lower) and np.isfinite(upper)):
-        return ""
-    return f" (95 %: {number(lower, '' if unit != '1' else unit)} to {number(upper, unit)})"
-
-
 Evidence = Mapping[str, Any]

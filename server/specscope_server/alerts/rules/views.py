@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from specscope_server.alerts.numbers import interval, number
 from specscope_server.alerts.rules.condition import ConditionBase
 from specscope_server.alerts.rules.judging import (
     ABSENT,
@@ -19,8 +20,6 @@ from specscope_server.alerts.rules.judging import (
     UNKNOWN,
     Codes,
     Judged,
-    interval,
-    number,
 )
 from specscope_server.alerts.rules.reading import Cause, LabelKey, Reading, Status
 from specscope_server.alerts.rules.reads import Frame, Grid

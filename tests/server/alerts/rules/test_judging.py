@@ -18,7 +18,7 @@ from tests.server.seed import NOW, Feed
 from specscope_collectors.observations import Event
 from specscope_server.alerts.rules.conditions import change_point, threshold
 from specscope_server.alerts.rules.judge_rules import views
-from specscope_server.alerts.rules.judging import BREACH, OK, UNKNOWN, Sample, codes_of, number
+from specscope_server.alerts.rules.judging import BREACH, OK, UNKNOWN, Sample, codes_of
 from specscope_server.alerts.rules.matching import Matcher
 from specscope_server.alerts.rules.reads import Frame, Grid
 from specscope_server.kit.signal import SignalSeries, Why
@@ -102,19 +102,6 @@ def test_labels_match_as_file_names_do(match: dict[str, str]) -> None:
         for key in keys
     ]
     assert Matcher(keys).flags(match).tolist() == wanted
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1.0912, "tokens/cycle", "1.09 tokens/cycle"), (0.3712, "1", "37.1 %"),
-        (12345.6, "cycles", "12,346 cycles"),
-        (200.0, "cycles", "200 cycles"), (2.5e7, "bytes", "2.5e+07 bytes"), (math.nan, "1", "not known"),
-        (0.0, "events", "0 events"), (0.00123, "s", "0.00123 s"),
-    ],
-)  # fmt: skip
-def test_numbers_for_people(value: float, unit: str, text: str) -> None:
-    assert number(value, unit) == text
 
 
 RULES: list[dict[str, Any]] = [

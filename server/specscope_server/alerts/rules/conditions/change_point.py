@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from specscope_server.alerts.numbers import number
 from specscope_server.alerts.rules.condition import SignalCondition, Window
-from specscope_server.alerts.rules.judging import Judged, column, number
+from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, History, Need, Points
 from specscope_server.kit.signal import Floats, Why
 

@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from specscope_server.acceptance.statistics import Ratio
+from specscope_server.alerts.numbers import interval, number
 from specscope_server.alerts.rules.baselines import OfLaunch, Preceding
 from specscope_server.alerts.rules.condition import SignalCondition, Window
-from specscope_server.alerts.rules.judging import Judged, column, interval, number
+from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need, Points
 from specscope_server.kit.signal import Floats, Why
 from specscope_server.timing.statistics import relative_change

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from specscope_server.alerts.numbers import interval, number
 from specscope_server.alerts.rules.condition import SignalCondition
-from specscope_server.alerts.rules.judging import Judged, column, interval, number
+from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need, Points
 
 
