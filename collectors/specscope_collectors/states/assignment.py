@@ -43,6 +43,8 @@ class Matched:
     costs: tuple[float, ...]
     votes: tuple[float, ...]
     """Share of rounds that give each slot the same place."""
+    joint: float
+    """Share of rounds that give all slots the same places."""
     margin: float | None
     """(cost of the best other assignment − cost) / cost."""
     is_ordered: bool
@@ -51,8 +53,8 @@ class Matched:
 
     @property
     def speaks(self) -> bool:
-        """Whether every slot is sure."""
-        return all(share > SURE for share in self.votes)
+        """Whether the assignment as a whole is sure: three slots of 97 % each may be wrong in 9 %."""
+        return self.joint > SURE
 
 
 def match(parts: Sequence[Sequence[Sums]], bank: Bank, rounds: int = ROUNDS) -> Matched | None:
@@ -69,13 +71,30 @@ def match(parts: Sequence[Sequence[Sums]], bank: Bank, rounds: int = ROUNDS) -> 
     costs = np.stack([_cost(cosines, rows) for cosines, rows in whole])
     chosen, is_ordered = _best(costs)
     drawn, many = _drawn(parts, whole, bank, rounds)
-    others = _ordered(many) if is_ordered else np.stack([_unordered(each) for each in many])
-    votes = (others == chosen).mean(axis=0)
+    votes, joint = votes_of(chosen, _redone(many))
     return Matched(
         tuple(_fitting(each, place, bank) for each, place in zip(sums, chosen.tolist(), strict=True)),
-        tuple(_of_choice(costs, chosen).tolist()), tuple(votes.tolist()), _margin(costs, chosen),
-        is_ordered, drawn, rounds,
+        tuple(_of_choice(costs, chosen).tolist()), tuple(votes.tolist()), joint,
+        _margin(costs, chosen), is_ordered, drawn, rounds,
     )  # fmt: skip
+
+
+def votes_of(chosen: Choice, rounds: NDArray[np.int64]) -> tuple[Floats, float]:
+    """Return which share of rounds, shape (rounds, slots), agree on each slot, and on all of them."""
+    agree = rounds == chosen
+    return agree.mean(axis=0), float(agree.all(axis=1).mean())
+
+
+def _redone(many: Floats) -> NDArray[np.int64]:
+    """Return the best choice of each round, as `_best` makes it: whether the order holds is drawn anew too."""
+    found = _ordered(many)
+    if many.shape[1] > MOST_UNORDERED:
+        return found
+    least = np.minimum(many.min(axis=2), NONE_COST).sum(axis=1)
+    for number, (costs, ordered) in enumerate(zip(many, found, strict=True)):
+        if least[number] < SWAPPED * _of_choice(costs, ordered).sum():
+            found[number] = _freer(costs, ordered)
+    return found
 
 
 def _fitting(window: Sums, place: int, bank: Bank) -> int | None:
@@ -118,10 +137,15 @@ def _best(costs: Floats) -> tuple[Choice, bool]:
     ordered = _ordered(costs[None])[0]
     if len(costs) > MOST_UNORDERED:
         return ordered, True
+    chosen = _freer(costs, ordered)
+    return chosen, chosen is ordered
+
+
+def _freer(costs: Floats, ordered: Choice) -> Choice:
+    """Return the best choice out of order where it is much cheaper, else the one in order."""
     free = _unordered(costs)
-    if _of_choice(costs, free).sum() < SWAPPED * _of_choice(costs, ordered).sum():
-        return free, False
-    return ordered, True
+    is_cheaper = _of_choice(costs, free).sum() < SWAPPED * _of_choice(costs, ordered).sum()
+    return free if is_cheaper else ordered
 
 
 def _ordered(costs: Floats) -> Choice:

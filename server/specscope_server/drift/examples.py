@@ -180,6 +180,7 @@ DRIFT: dict[str, Any] = {
     ],
     "assignment": {
         "speaks": True,
+        "votes": 1.0,
         "words": "serving slot 0 is boundary 3, serving slot 1 is boundary 7, serving slot "
         "2 is boundary 10: capture is boundaries 3, 7 and 10, trained 2, 6 and 9 "
         "(as ids of layers whose output is taken: capture [2, 6, 9], trained [1, "

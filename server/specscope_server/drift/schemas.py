@@ -164,14 +164,15 @@ class Pairing(BaseModel):
     training_slot: int | None = Field(description="null = none of these")
     boundary: int | None
     place: str
-    votes: float = Field(description="Share of bootstrap rounds that agree")
+    votes: float = Field(description="Share of bootstrap rounds that agree on this slot")
     margin: float | None = Field(description="(runner-up − best) / best of the whole assignment")
 
 
 class Assignment(BaseModel):
     """Serving slots matched to places of training, in depth order, with `none of these`."""
 
-    speaks: bool = Field(description="All votes are above 95 %")
+    speaks: bool = Field(description="`votes` is above 95 %")
+    votes: float = Field(description="Share of bootstrap rounds that give this assignment as a whole")
     words: str
     pairs: list[Pairing]
     resampled: str = Field(description="What the bootstrap drew from: `windows` or `token ids`, and how many")

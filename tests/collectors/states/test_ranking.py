@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.synthetic_states import IDS, Target, all_boundaries, post_norm, profile_of
+from tests.support.synthetic_states import IDS, Target, all_boundaries, post_norm, profile_of, quantised
 
-from specscope_collectors.states.assignment import NONE_COST, match
+from specscope_collectors.states.assignment import NONE_COST, match, votes_of
 from specscope_collectors.states.bank import Bank, Place, bank_of
 from specscope_collectors.states.rules import Fault, Judged, judge, ranked, vote
 from specscope_collectors.states.sums import Sums, UnequalError, sums_of
@@ -173,6 +173,28 @@ def test_states_behind_a_norm_are_none_of_these_though_their_directions_are_near
     found = match(parts, bank)
     assert found is not None
     assert found.places == (None,)
+
+
+def test_the_assignment_is_as_sure_as_all_its_slots_together() -> None:
+    rounds = np.tile([2, 5, 8], (200, 1))
+    rounds[:6, 0], rounds[6:12, 1], rounds[12:18, 2] = 3, 4, 9
+    votes, joint = votes_of(np.array([2, 5, 8]), rounds)
+    assert votes.tolist() == [0.97, 0.97, 0.97]
+    assert joint == pytest.approx(0.91)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(8, 60), st.sampled_from([(2, 5, 8), (3, 4, 5), (5, 2, 8), (0, 2, 5)]), st.integers(0, 99))
+def test_what_it_speaks_of_came_out_as_a_whole(
+    bank: Bank, rows: int, served: tuple[int, ...], seed: int
+) -> None:
+    text = TARGET.text(rows, 8, 300 + seed)
+    states = [quantised(TARGET.states(text, boundary), 1.0, seed) for boundary in served]
+    found = match([[sums_of(profile_of(each, text, IDS))] for each in states], bank, rounds=60)
+    if found is None:
+        return
+    assert found.joint <= min(found.votes)
+    assert found.speaks == (found.joint > 0.95)
 
 
 def test_without_common_ids_nothing_is_assigned(bank: Bank) -> None:
