@@ -17,6 +17,7 @@ from specscope_server.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 CHARTS = 3
+NAMES = "[...document.querySelectorAll('chart-panel')].map((panel) => panel.getAttribute('name'))"
 
 
 def send(url: str, count: int = 70, labels: dict[str, str] | None = None) -> None:
@@ -201,3 +202,21 @@ def test_heat_maps_appear_with_the_first_requests(busy_site: str, visitor: Visit
     visit.wait_for_charts()
     visit.shoot("acceptance-heat-maps")
     assert visit.problems == []
+
+
+def test_charts_appear_when_their_data_comes_after_the_page_was_opened(
+    sqlite_engine: Engine, visitor: Visitor
+) -> None:
+    """A page opened before the first request was reported must not hide positions until it is reloaded."""
+    seed(sqlite_engine)
+    with listening(create_app(Settings(), engine=sqlite_engine)) as url:
+        visit = visitor(url).open("/acceptance?refresh=off")
+        visit.wait_for_charts()
+        assert visit.page.locator("chart-panel[name=positions]").count() == 0
+        send(url)
+        visit.page.click("button[value='now-6h']")
+        visit.page.wait_for_selector("chart-panel[name=positions]")
+        visit.wait_for_charts()
+        names = visit.evaluate(NAMES)
+        assert visit.open("/acceptance?from=now-6h&refresh=off").evaluate(NAMES) == names
+        assert visit.problems == []

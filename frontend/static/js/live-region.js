@@ -19,6 +19,18 @@ export async function refreshParts(root) {
     const fresh = incoming.querySelector(`[data-live="${part.dataset.live}"]`);
     if (fresh && fresh.innerHTML !== part.dataset.received) swap(part, fresh);
   }
+  addCharts(root.querySelector("[data-charts]"), incoming.querySelector("[data-charts]"));
+}
+
+/** Add the charts whose data came since the page was opened, each in its place; those drawn stay as they are. */
+function addCharts(present, fresh) {
+  const shown = new Map([...(present?.children ?? [])].map((panel) => [panel.getAttribute("name"), panel]));
+  let before = null;
+  for (const panel of present && fresh ? [...fresh.children] : []) {
+    const same = shown.get(panel.getAttribute("name"));
+    if (!same) before ? before.after(panel) : present.prepend(panel);
+    before = same ?? panel;
+  }
 }
 
 function swap(part, fresh) {
