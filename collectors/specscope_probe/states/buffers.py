@@ -41,7 +41,7 @@ class Sums:
     """Rows that Σh² is of, shape (phases, slots)."""
     done: Any = None
     capture: Any = None
-    """What the engine captured when the window ended; None = as when it began."""
+    """What the rows of the window are; None = as before."""
 
 
 def is_done(event: Any) -> bool:

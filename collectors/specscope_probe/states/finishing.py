@@ -6,13 +6,13 @@ import logging
 import queue
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from specscope_probe.parts import Part
 from specscope_probe.states.buffers import Buffer, Sums
-from specscope_probe.states.capture import CHANGED_RULE, Capture
+from specscope_probe.states.capture import Capture
 from specscope_probe.states.counts import StateCounts
 from specscope_probe.states.document import Identity, as_arrays, document, packed
 from specscope_probe.states.invariants import is_embedding
@@ -92,7 +92,7 @@ class Finisher:
 
     def _end_window(self, sums: Sums) -> None:
         window, self._window = self._window, self._new_window()
-        capture = self._capture_of_window(sums.capture)
+        self._capture = capture = sums.capture or self._capture
         if not window.tallies or self._spool is None:
             return
         self._look_for_faults(window)
@@ -108,14 +108,6 @@ class Finisher:
         else:
             self._counts.files["written"] += 1
             self._written()
-
-    def _capture_of_window(self, now: Capture | None) -> Capture:
-        """Return what a window's rows are; of rows of two kinds it is not known which is which."""
-        before = self._capture
-        if now is None or now == before:
-            return before
-        self._capture = now
-        return replace(now, boundaries=None, rule=CHANGED_RULE)
 
     def _new_window(self) -> Window:
         return Window(self._phases, self._capture.slots, int(time.time() * 1000))

@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specscope_probe.states.buffers import Buffer, Sums, is_done
-from specscope_probe.states.capture import Capture
+from specscope_probe.states.capture import CHANGED_RULE, Capture
 from specscope_probe.states.counts import StateCounts
 from specscope_probe.states.device import Open, Reducer
 from specscope_probe.states.finishing import Finisher, Taken
@@ -38,6 +39,8 @@ class Pipeline:
         self._counts = counts
         self._is_capturing = is_capturing
         self._look = look
+        self._captured: Capture | None = None
+        """By the first rows of the window."""
         self._waiting: deque[Taken | Sums] = deque()
         self._ids_in_force: tuple[int, ...] = ()
         self._has_rows = False
@@ -72,6 +75,8 @@ class Pipeline:
         limits = np.array(opened.buffer.thresholds.numpy())
         origin = Origin(int(time.time() * 1000), requests, limits, self._ids_in_force, check)
         self._waiting.append(Taken(self.reducer.finish(opened), origin))
+        if not self._has_rows:
+            self._captured = self._look()
         self._has_rows = True
 
     def poll(self, now_ns: int) -> None:
@@ -91,8 +96,15 @@ class Pipeline:
             self._window_ends_ns = now_ns + int(self._options.window_seconds * NS_PER_SECOND)
             with self.reducer.torch.inference_mode():
                 sums = self.reducer.take_sums()
-            sums.capture = self._look()
+            sums.capture = self._capture_of_window()
             self._waiting.append(sums)
+
+    def _capture_of_window(self) -> Capture | None:
+        """Return what the window's rows are; of rows of two kinds it is not known which is which."""
+        now = self._look()
+        return (
+            now if now is None or now == self._captured else replace(now, boundaries=None, rule=CHANGED_RULE)
+        )
 
     def _add_device_time(self, buffer: Buffer) -> None:
         if buffer.began is not None and buffer.done is not None:

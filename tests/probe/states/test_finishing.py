@@ -69,10 +69,10 @@ class Bench:
         origin = Origin(time_ms, chance.integers(0, 9, ROWS), self.learnt.limits, self.learnt.token_ids, None)
         self.finisher.take(Taken(buffer, origin))  # type: ignore[arg-type]
 
-    def end(self, capture: Capture | None = None) -> None:
-        """End the window; ``capture`` is what the engine captures then."""
+    def end(self) -> None:
+        """End the window."""
         channels, tokens = np.zeros((3, SLOTS, 3, H), "<f4"), np.zeros((3, SLOTS, 21, 256), "<f4")
-        self.finisher.take(Sums(Tensor(channels), Tensor(tokens), capture=capture))
+        self.finisher.take(Sums(Tensor(channels), Tensor(tokens)))
 
     def profiles(self) -> list[dict[str, Any]]:
         """Return all that was written."""
@@ -113,21 +113,6 @@ def test_windows_add_up_to_one(tmp_path: Path) -> None:
     assert several.counts.files["written"] == one.counts.files["written"] + 4
     assert summed(several.profiles()) == summed(one.profiles())
     assert one.counts.rows.total() == sum(each["rows"] for each in one.profiles() if each["slot"] == 0)
-
-
-def test_other_layers_are_told_from_the_next_window_on(tmp_path: Path) -> None:
-    """Of the window in which they changed it is not known which rows are of which layer."""
-    bench, deeper = Bench(tmp_path), Capture((2, 3), (2, 3), RULE, H, SLOTS * H)
-    know_limits(bench)
-    bench.end()
-    for number, capture in enumerate((CAPTURE, deeper, deeper)):
-        bench.sample(number, time_ms=2_000 + number)
-        bench.end(capture)
-    told: dict[int, set[int | None]] = {}
-    for each in bench.profiles():
-        if each["slot"] == 0:
-            told.setdefault(each["time_ms"], set()).add(each.get("boundary"))
-    assert told == {1_000: {1}, 2_000: {1}, 2_001: {None}, 2_002: {2}}
 
 
 def test_buffers_come_back(tmp_path: Path) -> None:
