@@ -261,13 +261,6 @@ def test_routes_that_change_do_not_end_what_fires(world: World) -> None:
     assert not any(each.resolved for each in world.told())
 
 
-def test_a_large_group_is_cut_and_says_so(world: World) -> None:
-    world.routing = Routing([a_route(group_by=[])])
-    world.tick(*(a_reading(labels={"server": f"gpu{i}"}) for i in range(130)))
-    [told] = world.told()
-    assert (len(told.alerts), told.truncated_alerts) == (100, 30)
-
-
 def deliveries(world: World) -> list[tuple[str, str]]:
     with world.engine.connect() as connection:
         channels = connection.scalars(select(Delivery.channel).order_by(Delivery.id)).all()

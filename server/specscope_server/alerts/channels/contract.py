@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -112,6 +112,9 @@ class Permanent:
 
 
 Verdict: TypeAlias = Delivered | Retry | Gone | Permanent
+Others: TypeAlias = Literal["fill", "repeat", "always"]
+"""When alerts that fire as before are told beside what is new: as far as there is room; only by a repeat, and
+then all; always all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,12 @@ class ChannelKind:
     """(config with its secrets, notification, context) → what to send, in order. Pure."""
     judge: Callable[[HttpAnswer, int], Verdict] | None = None
     """(answer, now_ms) → what it means, where that is not as `delivery.answers.judge` says."""
+    most_cards: int = 10
+    """Alerts that one message tells of, whatever they say: texts are cut, alerts never. What is new beyond
+    that goes into further notifications, each with its own ``webhook-id``."""
+    most_cards_setting: str = ""
+    """Name of a setting that may lower it (0 = it does not)."""
+    others: Others = "fill"
     carries_picture: bool = False
     takes_acknowledgement: bool = False
     """Whether a notification with the cause ``acknowledged`` means something to it; else it is not sent."""

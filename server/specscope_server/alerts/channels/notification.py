@@ -96,15 +96,20 @@ class Notification(msgspec.Struct, frozen=True):
     group_key: str
     group_labels: dict[str, str]
     status: Status
-    """``firing`` while one of its alerts fires."""
+    """``firing`` while an alert of the group fires."""
     cause: Cause
     made_ms: int
     alerts: list[Card]
-    """Firing ones first; at least one."""
+    """What is new first: fires, then what is over; then what fires as before. At least one."""
     external_url: str = ""
     """Where people reach the dashboard; "" = unknown, so that there are no links."""
     truncated_alerts: int = 0
-    """Alerts of the group that are left out."""
+    """Alerts of the group that fire as before and are left out."""
+    known: list[str] = []
+    """Ids of those of the alerts of which the channel was told before, as they are: for completeness."""
+    part: int = 1
+    parts: int = 1
+    """Of so many notifications that tell what is new together."""
 
     @property
     def firing(self) -> list[Card]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -11,12 +10,16 @@ from specscope_server.alerts.channels.notification import Card, CardValue, Notif
 from specscope_server.alerts.numbers import bare_unit, interval, number
 
 Item = TypeVar("Item")
+Shape = TypeVar("Shape")
+Written = TypeVar("Written")
 
 MARK = "… [cut]"
 """Ends a text that was shortened."""
 LABELS_SHOWN = 12
 ROWS_SHOWN = 40
 MAX_LINE = 1_000
+SAID_ELSEWHERE = frozenset({"rule", "severity", "category"})
+"""Labels that title and state say already."""
 
 
 def shorten(text: str, limit: int, mark: str = MARK) -> str:
@@ -33,11 +36,8 @@ def one_line(text: str) -> str:
     """
     text = shorten(text, MAX_LINE)
     if not text.isprintable():
-        text = "".join(" " if unicodedata.category(char) in _UNSEEN else char for char in text)
+        text = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(text.split())
-
-
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def when(at_ms: int) -> str:
@@ -82,15 +82,16 @@ def state_words(card: Card) -> str:
 
 
 def headline(notification: Notification) -> str:
-    """Return one line: state, how many, the first title, and what the group has in common."""
-    firing, cards = len(notification.firing), notification.alerts
+    """Return one line: state, how many, the first title, which part, and what the group has in common."""
+    firing, cards = notification.firing, notification.alerts
     state = f"FIRING {notification.severity}" if firing else "RESOLVED"
     if notification.cause == "test":
         state = f"TEST {state}"
     if notification.cause == "acknowledged":
         state = f"ACKNOWLEDGED {state}"
     more = len(cards) - 1 + notification.truncated_alerts
-    text = f"[{state}] {title(cards[0])}" + (f" and {more} more" if more else "")
+    text = f"[{state}] {title((firing or cards)[0])}" + (f" and {more} more" if more else "")
+    text += f", part {notification.part} of {notification.parts}" if notification.parts > 1 else ""
     group = label_words(notification.group_labels)
     return f"{text} ({group})" if group else text
 
@@ -101,6 +102,11 @@ def label_words(labels: dict[str, str]) -> str:
     hidden = len(labels) - len(shown)
     text = ", ".join(f"{one_line(name)}={one_line(value)}" for name, value in shown)
     return text + (f" and {hidden} more" if hidden else "")
+
+
+def where_words(card: Card) -> str:
+    """Return ``name=value`` of the labels that say which one of its kind it is, on one line."""
+    return label_words({name: value for name, value in card.labels.items() if name not in SAID_ELSEWHERE})
 
 
 def time_words(card: Card) -> str:
@@ -121,7 +127,7 @@ def rows(card: Card) -> list[tuple[str, str]]:
         ("Runbook", one_line(card.runbook)),
     ]
     found += [(one_line(name), text) for name, text in list(card.annotations.items())[:ROWS_SHOWN]]
-    return [(name, text) for name, text in found if text][:ROWS_SHOWN]
+    return [(name or "value", text) for name, text in found if text][:ROWS_SHOWN]
 
 
 def _changes(card: Card) -> Iterable[str]:
@@ -146,3 +152,19 @@ def within(items: list[Item], fits: Callable[[list[Item], int], bool]) -> tuple[
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(items[:middle], len(items) - middle) else (low, middle - 1)
     return items[:low], max(len(items) - low, 0)
+
+
+def roomiest(
+    cards: list[Card], shapes: Sequence[Shape], write: Callable[[list[Card], Shape, int], Written],
+    fits: Callable[[Written], bool],
+) -> Written:  # fmt: skip
+    """Return ``write(cards, shape, left out)`` in the first shape in which all cards fit.
+
+    If they fit in none: in the last shape with as many as do, at least one.
+    """
+    for shape in shapes:
+        written = write(cards, shape, 0)
+        if fits(written):
+            return written
+    shown, left_out = within(cards, lambda some, left: fits(write(some, shapes[-1], left)))
+    return write(shown, shapes[-1], left_out)

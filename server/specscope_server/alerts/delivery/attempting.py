@@ -124,9 +124,9 @@ def _outcome(verdict: Verdict, was_taken: bool) -> Outcome:
 
 
 def _picture(channel: Opened, notification: Notification, options: DeliveryOptions) -> bytes | None:
-    """A picture that cannot be made is left out: it must never hold an alert up."""
+    """Return the picture of the first part; one that cannot be made is left out: it holds no alert up."""
     figure = next((card.figure for card in notification.alerts if card.figure is not None), None)
-    if figure is None or not channel.kind.carries_picture:
+    if figure is None or not channel.kind.carries_picture or notification.part > 1:
         return None
     try:
         return options.pictures(figure)

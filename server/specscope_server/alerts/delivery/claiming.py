@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, func, select, update
-from sqlalchemy.orm import aliased
 
 from specscope_server.alerts.channels import notification as notifications
 from specscope_server.alerts.channels.notification import Notification
@@ -148,20 +147,14 @@ def _used(connection: Connection, channel: str, now_ms: int) -> int:
 
 def heads(channel: str, now_ms: int) -> Select[Any]:
     """Return what is first of its group and due: a resolve never overtakes its fire."""
-    before = aliased(Delivery)
-    earlier = select(before.id).where(
-        before.channel == Delivery.channel,
-        before.group_key == Delivery.group_key,
-        before.status.in_(WAITING),
-        before.id < Delivery.id,
+    first = (
+        select(func.min(Delivery.id))
+        .where(Delivery.channel == channel, Delivery.status.in_(WAITING))
+        .group_by(Delivery.group_key)
     )
     return (
         select(Delivery.__table__)
-        .where(
-            Delivery.channel == channel,
-            _is_due(now_ms),
-            ~earlier.exists(),
-        )
+        .where(Delivery.id.in_(first), _is_due(now_ms))
         .order_by(Delivery.next_attempt_ms, Delivery.id)
         .limit(LOOKED_AT)
     )

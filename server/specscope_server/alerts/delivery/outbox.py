@@ -49,8 +49,8 @@ def enqueue(
 
 def rewrite(connection: Connection, delivery_id: int, notification: Notification) -> None:
     """Change what a delivery that was not attempted yet will say."""
-    text = msgspec.json.encode(notification).decode()
-    connection.execute(update(Delivery).where(Delivery.id == delivery_id).values(notification=text))
+    values = {"notification": msgspec.json.encode(notification).decode(), "cause": notification.cause}
+    connection.execute(update(Delivery).where(Delivery.id == delivery_id).values(values))
     connection.execute(delete(DeliveryAlert).where(DeliveryAlert.delivery_id == delivery_id))
     _note_alerts(connection, delivery_id, notification)
 

@@ -1,7 +1,8 @@
-"""Before a delivery is attempted: is it still worth sending, and what of it?"""
+"""Before a delivery is attempted: is it still worth sending, what of it, and is it taken whole?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -16,10 +17,12 @@ from specscope_server.alerts.delivery.outbox import (
     EXPIRED,
     FAILED,
     PENDING,
+    enqueue,
     finish,
     known_and_told,
     rewrite,
 )
+from specscope_server.alerts.delivery.splitting import Room, room_in, split
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.models import Delivery, DeliveryAttempt
 
@@ -28,29 +31,62 @@ NEVER_TOLD = "it began and was over before this channel could be told"
 
 
 def prepare(connection: Connection, row: Row[Any], opened: Opened | None, now_ms: int) -> Row[Any] | None:
-    """Return the delivery to attempt: this one, or the newest of its group that now says all; else None."""
+    """Return the delivery to attempt: this one, or a newer one of its group that now says more; else None."""
     if row.expires_ms <= now_ms:
         finish(connection, [row.id], EXPIRED, "it could not be delivered in time", now_ms)
         return None
     try:
-        waiting = _waiting(connection, row)
+        waiting = _waiting(connection, row, opened, now_ms)
     except InvalidInput as error:
         finish(connection, [row.id], FAILED, error.detail, now_ms)
         return None
-    chosen = waiting[0]
-    notification = chosen.notification
-    if collapse.joinable(waiting, now_ms):
-        chosen, notification = waiting[-1], collapse.joined(waiting)
-    kept = _worth_sending(connection, row.channel, notification, opened)
-    others = [entry.id for entry in waiting[:-1] if chosen is not waiting[0]]
-    if others:
-        finish(connection, others, COLLAPSED, f"joined into delivery {chosen.id}", now_ms)
-    if isinstance(kept, str):
-        finish(connection, [chosen.id], COLLAPSED, kept, now_ms)
+    number = _chosen(connection, row.channel, waiting, opened, now_ms)
+    if number is None:
         return None
-    if kept != chosen.notification:
-        rewrite(connection, chosen.id, kept)
-    return connection.execute(select(Delivery.__table__).where(Delivery.id == chosen.id)).one()
+    return connection.execute(select(Delivery.__table__).where(Delivery.id == number)).one()
+
+
+def _chosen(
+    connection: Connection, channel: str, waiting: Sequence[Waiting], opened: Opened | None, now_ms: int
+) -> int | None:
+    """Return the id of the delivery to attempt."""
+    room = _room(opened)
+    if collapse.joinable(waiting, now_ms):
+        whole = _worth_sending(connection, channel, collapse.joined(waiting), opened)
+        parts = [] if isinstance(whole, str) else split(whole, room)
+        if len(parts) < len(waiting):
+            reason = whole if isinstance(whole, str) else "joined"
+            return _replace(connection, channel, waiting, parts, reason, now_ms)
+    head = waiting[0]
+    kept = _worth_sending(connection, channel, head.notification, opened)
+    if isinstance(kept, str):
+        finish(connection, [head.id], COLLAPSED, kept, now_ms)
+        return None
+    if len(kept.alerts) > room.cards and not head.may_be_taken and len(waiting) < MOST_JOINED:
+        later = [entry.notification for entry in waiting[1:]]
+        return _replace(connection, channel, waiting, [*split(kept, room), *later], "split", now_ms)
+    if kept != head.notification:
+        rewrite(connection, head.id, kept)
+    return head.id
+
+
+def _replace(
+    connection: Connection, channel: str, waiting: Sequence[Waiting], wanted: Sequence[Notification],
+    reason: str, now_ms: int,
+) -> int | None:  # fmt: skip
+    """Have what waits say this instead, in order; return the id of the first that does.
+
+    What was attempted before is not changed: a receiver saw it under its ``webhook-id``.
+    """
+    fresh = [entry.id for entry in waiting if not entry.attempts]
+    ids = fresh[max(len(fresh) - len(wanted), 0) :]
+    for number, notification in zip(ids, wanted, strict=False):
+        rewrite(connection, number, notification)
+    more = wanted[len(ids) :]
+    ids += [enqueue(connection, channel, each, now_ms, reason=reason) for each in more]
+    others = [entry.id for entry in waiting if entry.id not in ids]
+    finish(connection, others, COLLAPSED, f"{reason} into delivery {ids[0]}" if ids else reason, now_ms)
+    return ids[0] if ids else None
 
 
 def _worth_sending(
@@ -71,8 +107,20 @@ def _worth_sending(
     return kept
 
 
-def _waiting(connection: Connection, head: Row[Any]) -> list[Waiting]:
-    """Return what waits in the group of ``head``, oldest first, as far as it may be looked at now."""
+def _room(opened: Opened | None) -> Room:
+    return Room() if opened is None else room_in(opened.kind, opened.config)
+
+
+def _waiting(connection: Connection, head: Row[Any], opened: Opened | None, now_ms: int) -> list[Waiting]:
+    """Return what waits in the group of ``head``, oldest first, as far as it may matter now."""
+    if not collapse.is_old(head.attempts, head.created_ms, now_ms):
+        [alone] = _queued(connection, head, 1)
+        if len(alone.notification.alerts) <= _room(opened).cards:
+            return [alone]
+    return _queued(connection, head, MOST_JOINED)
+
+
+def _queued(connection: Connection, head: Row[Any], most: int) -> list[Waiting]:
     unanswered = (
         select(DeliveryAttempt.id)
         .where(DeliveryAttempt.delivery_id == Delivery.id, DeliveryAttempt.outcome == "unknown")
@@ -88,7 +136,7 @@ def _waiting(connection: Connection, head: Row[Any]) -> list[Waiting]:
             Delivery.status == PENDING, Delivery.id >= head.id,
         )
         .order_by(Delivery.id)
-        .limit(MOST_JOINED)
+        .limit(most)
     )  # fmt: skip
     return [
         Waiting(row.id, notifications.decode(row.notification), row.created_ms, row.attempts, row.unanswered)

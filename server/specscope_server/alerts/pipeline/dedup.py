@@ -38,6 +38,8 @@ class Decision:
     firing: Sequence[Alert] = ()
     over: Sequence[str] = ()
     """Ids of alerts that are over."""
+    changed: Collection[str] = ()
+    """Ids of those that fire and must be told: new ones, and those that somebody took or gave back."""
 
 
 def decide(
@@ -69,7 +71,8 @@ def decide(
     left = {key: by for key, by in told.firing.items() if key in on}
     knows = {**left, **{alert.alert_id: alert.acked_by for alert in firing}}
     cause = _cause(told, new, over, is_over=not firing)
-    return Decision(_said(cause, new, over, taken), Told(knows, None, now_ms), cause, firing, over)
+    changed = frozenset({*new, *(alert.alert_id for alert in taken)})
+    return Decision(_said(cause, new, over, taken), Told(knows, None, now_ms), cause, firing, over, changed)
 
 
 def _unchanged(told: Told, firing: Sequence[Alert], now_ms: int, route: Route) -> Decision:

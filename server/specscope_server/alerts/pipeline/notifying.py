@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, bindparam, func, select, update
 
 from specscope_server.alerts.channels.notification import Card
 from specscope_server.alerts.delivery.outbox import WAITING, known_and_told
+from specscope_server.alerts.delivery.splitting import Room, room_of
 from specscope_server.alerts.pipeline import outbox
 from specscope_server.alerts.pipeline.alert import Alert
 from specscope_server.alerts.pipeline.dedup import Decision, Told, decide
@@ -58,7 +59,8 @@ class Known:
     kept: Mapping[tuple[str, str], KeptGroup]
     alerts: Sequence[Alert]
     silences: Sequence[ActiveSilence]
-    channels: Sequence[str]
+    channels: Mapping[str, Room]
+    """Name → what one notification to it may hold."""
     lost: Mapping[str, set[str]]
     """Channel → alerts that it should have been told of, and was not."""
 
@@ -87,7 +89,8 @@ def notify_once(
         ids = {alert_id for each in decided for alert_id in each.decision.over}
         over = ended_cards(connection, sorted(ids), now_ms)
     for start in range(0, len(decided), GROUPS_PER_TRANSACTION):
-        _write(engine, decided[start : start + GROUPS_PER_TRANSACTION], over, now_ms, routing, done)
+        some = decided[start : start + GROUPS_PER_TRANSACTION]
+        _write(engine, some, over, known.channels, now_ms, routing, done)
     return done
 
 
@@ -129,19 +132,20 @@ def _decisions(
 
 
 def _write(
-    engine: Engine, decided: Sequence[Decided], over: Mapping[str, Card], now_ms: int, routing: Routing,
-    done: Notified,
+    engine: Engine, decided: Sequence[Decided], over: Mapping[str, Card], rooms: Mapping[str, Room],
+    now_ms: int, routing: Routing, done: Notified,
 ) -> None:  # fmt: skip
     """Write some groups; each is left alone that another process decided about meanwhile."""
     with write_transaction(engine) as connection:
         found = [
             outbox.keep(
                 connection, each.group, each.known, each.decision,
-                outbox.notification_of(each.group, each.decision, over, now_ms, routing.public_url), now_ms,
+                outbox.notification_of(each.group, each.decision, over, now_ms, routing.public_url),
+                rooms[each.group.channel], now_ms,
             )
             for each in decided
         ]  # fmt: skip
-    done.deliveries += [delivery for delivery in found if delivery is not None]
+    done.deliveries += [delivery for some in found for delivery in some]
 
 
 def firing_alerts(connection: Connection) -> list[Alert]:
@@ -175,9 +179,10 @@ def active_silences(connection: Connection, now_ms: int) -> list[ActiveSilence]:
     ]
 
 
-def usable_channels(connection: Connection) -> list[str]:
-    """Return the names of channels that are told of alerts."""
-    return list(connection.scalars(select(Channel.name).where(Channel.enabled).order_by(Channel.name)))
+def usable_channels(connection: Connection) -> dict[str, Room]:
+    """Return the names of channels that are told of alerts, and what a notification to each may hold."""
+    query = select(Channel.name, Channel.kind, Channel.config).where(Channel.enabled).order_by(Channel.name)
+    return {row.name: room_of(row.kind, row.config) for row in connection.execute(query)}
 
 
 def lost_ids(connection: Connection, channel: str, alert_ids: list[str]) -> set[str]:

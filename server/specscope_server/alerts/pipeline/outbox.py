@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, select, update
 
 from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.delivery.outbox import enqueue
+from specscope_server.alerts.delivery.splitting import Room, split
 from specscope_server.alerts.pipeline import rows
 from specscope_server.alerts.pipeline.alert import Alert
 from specscope_server.alerts.pipeline.dedup import Decision, Told, digest_of
@@ -20,8 +21,7 @@ from specscope_server.models import AlertGroup
 from specscope_server.store import dialects
 
 GROUPS: Table = AlertGroup.__table__  # type: ignore[assignment]
-MAX_CARDS = 100
-"""Alerts in one notification; it says how many more there are."""
+_WORST_FIRST = ("critical", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,17 @@ def _group(row: Any) -> KeptGroup:
 
 def keep(
     connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision,
-    notification: Notification | None, now_ms: int,
-) -> int | None:  # fmt: skip
-    """Write the decision; return the id of the delivery, None when there is none.
+    notification: Notification | None, room: Room, now_ms: int,
+) -> list[int]:  # fmt: skip
+    """Write the decision; return the ids of the deliveries, each of which the channel takes whole.
 
     When another process decided about this group since it was read, nothing is written: it has seen to it.
     """
     if not _keep_group(connection, group, kept, decision) or notification is None:
-        return None
-    rows.told(connection, [card.alert_id for card in notification.alerts], now_ms)
-    return enqueue(connection, group.channel, notification, now_ms, reason=decision.reason)
+        return []
+    parts = split(notification, room)
+    rows.told(connection, [card.alert_id for part in parts for card in part.alerts], now_ms)
+    return [enqueue(connection, group.channel, part, now_ms, reason=decision.reason) for part in parts]
 
 
 def _keep_group(connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision) -> bool:
@@ -95,11 +96,13 @@ def _keep_group(connection: Connection, group: Group, kept: KeptGroup | None, de
 def notification_of(
     group: Group, decision: Decision, over: Mapping[str, Card], now_ms: int, public_url: str
 ) -> Notification | None:
-    """Return what is delivered; None when nothing is. ``over``: cards of alerts that are over."""
+    """Return all that can be told; None when nothing is. ``over``: cards of alerts that are over."""
     if decision.cause is None:
         return None
-    firing = sorted(decision.firing, key=lambda alert: (alert.fired_ms, alert.fingerprint))
-    cards = [_taken(alert) for alert in firing] + [over[key] for key in decision.over if key in over]
+    firing = sorted(decision.firing, key=_urgent_first)
+    new = [_taken(alert) for alert in firing if alert.alert_id in decision.changed]
+    known = [_taken(alert) for alert in firing if alert.alert_id not in decision.changed]
+    cards = [*new, *(over[key] for key in decision.over if key in over), *known]
     if not cards:
         return None
     return Notification(
@@ -108,19 +111,15 @@ def notification_of(
         status="firing" if firing else "resolved",
         cause=decision.cause,
         made_ms=now_ms,
-        alerts=_first(cards),
+        alerts=cards,
         external_url=public_url,
-        truncated_alerts=max(len(cards) - MAX_CARDS, 0),
+        known=[card.alert_id for card in known],
     )
+
+
+def _urgent_first(alert: Alert) -> tuple[int, int, str]:
+    return _WORST_FIRST.index(alert.card.severity), alert.fired_ms, alert.fingerprint
 
 
 def _taken(alert: Alert) -> Card:
     return msgspec.structs.replace(alert.card, acked_by=alert.acked_by)
-
-
-def _first(cards: Sequence[Card]) -> list[Card]:
-    """Return what fits; ends come before fires then, since nobody would be told of them again."""
-    if len(cards) <= MAX_CARDS:
-        return list(cards)
-    kept = sorted(cards, key=lambda card: card.status == "firing")[:MAX_CARDS]
-    return sorted(kept, key=lambda card: card.status != "firing")

@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.cards import NOW_MS, card, notification
 
-from specscope_server.alerts.channels.contract import Delivered, Gone, HttpAnswer, Permanent, Retry
+from specscope_server.alerts.channels.contract import (
+    Delivered,
+    Gone,
+    HttpAnswer,
+    Others,
+    Permanent,
+    Retry,
+)
+from specscope_server.alerts.channels.notification import Cause, Notification
 from specscope_server.alerts.delivery.answers import LONGEST_WAIT_SECONDS, judge, retry_after_seconds
 from specscope_server.alerts.delivery.breaker import FAILURES_TO_OPEN, LONGEST_OPEN_MS, Breaker
 from specscope_server.alerts.delivery.collapse import Waiting, joinable, joined, without_untold
 from specscope_server.alerts.delivery.retrying import Backoff
+from specscope_server.alerts.delivery.splitting import Room, split
 
 
 @given(st.integers(1, 10_000), st.none() | st.floats(0, 20_000), st.integers(0, 2**32))
@@ -115,3 +124,27 @@ def test_a_fire_that_waits_is_not_lost_behind_its_acknowledgement() -> None:
     assert (both.cause, both.alerts[0].acked_by) == ("new", "ann")
     again = joined([Waiting(1, taken, NOW_MS, 1, False), Waiting(2, taken, NOW_MS, 0, False)])
     assert again.cause == "acknowledged"
+
+
+@given(
+    st.integers(0, 40), st.integers(0, 40), st.integers(1, 12),
+    st.sampled_from(["fill", "repeat", "always"]), st.sampled_from(["changed", "repeat"]),
+)  # fmt: skip
+def test_a_split_holds_all_that_is_new_once_and_in_order(
+    new: int, old: int, most: int, others: Others, cause: Cause
+) -> None:
+    cards = [card(number) for number in range(new + old)]
+    known = [each.alert_id for each in cards[new:]]
+    whole = Notification("g", {}, "firing", cause, NOW_MS, cards, known=known, truncated_alerts=3)
+    parts = split(whole, Room(most, others))
+    told = [each.alert_id for part in parts for each in part.alerts]
+    assert all(1 <= len(part.alerts) <= most for part in parts)
+    assert told == [each.alert_id for each in cards[: len(told)]]
+    assert len(told) >= new
+    if others == "always" or (others == "repeat" and cause == "repeat"):
+        assert len(told) == new + old
+    if parts:
+        assert sum(part.truncated_alerts for part in parts) == 3 + new + old - len(told)
+        assert [(part.part, part.parts) for part in parts] == [
+            (place, len(parts)) for place in range(1, len(parts) + 1)
+        ]

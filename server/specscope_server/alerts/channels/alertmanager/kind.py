@@ -24,6 +24,8 @@ from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.channels.words import when
 
 PATH = "/api/v2/alerts"
+MAX_CARDS = 100
+"""It has no limit: for messages of a bounded size."""
 
 
 class Config(ChannelConfig):
@@ -74,4 +76,6 @@ KIND = ChannelKind(
     meaning="POSTs alerts to the API v2 of a Prometheus Alertmanager, which routes them as it routes others.",
     config=Config,
     render=render,
+    most_cards=MAX_CARDS,
+    others="always",  # it forgets those that are not repeated
 )

@@ -23,6 +23,7 @@ from specscope_server.alerts.channels.fields import SecretHeader, Url
 from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.channels.words import when
 
+MAX_CARDS = 100
 NOT_OVER = "0001-01-01T00:00:00Z"
 """How Alertmanager writes that an alert has no end yet."""
 
@@ -34,7 +35,13 @@ class Config(ChannelConfig):
     authorization: SecretHeader | None = Field(
         None, description="Value of the Authorization header, e.g. `Bearer …`."
     )
-    max_alerts: int = Field(0, ge=0, le=1_000, description="Most alerts in one message; 0 = all.")
+    max_alerts: int = Field(
+        0,
+        ge=0,
+        le=1_000,
+        description=f"Most alerts in one message; 0 = {MAX_CARDS}. What is new and more than that goes into "
+        "further messages.",
+    )
 
 
 def render(config: Config, notification: Notification, context: Context) -> list[Message]:
@@ -80,4 +87,6 @@ KIND = ChannelKind(
     meaning="POSTs the body (version 4) that Alertmanager sends to webhooks, for receivers that read that.",
     config=Config,
     render=render,
+    most_cards=MAX_CARDS,
+    most_cards_setting="max_alerts",
 )

@@ -117,5 +117,6 @@ KIND = ChannelKind(
     meaning="Sends text and HTML by SMTP, with the panel as a picture.",
     config=Config,
     render=render,
+    most_cards=MAX_CARDS,
     carries_picture=True,
 )

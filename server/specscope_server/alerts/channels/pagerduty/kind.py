@@ -39,6 +39,12 @@ class Config(ChannelConfig):
         "https://events.pagerduty.com/v2/enqueue",
         description="In the EU: `https://events.eu.pagerduty.com/v2/enqueue`.",
     )
+    per_minute: int = Field(
+        120,
+        ge=1,
+        le=10_000,
+        description="Most alerts that are sent in a minute, each by itself.",
+    )
     images: bool = Field(
         False,
         description="Point incidents at pictures of the panel. PagerDuty fetches them from the dashboard: "
@@ -128,5 +134,7 @@ KIND = ChannelKind(
     meaning="Sends events (v2): an incident per alert, acknowledged and resolved together with it.",
     config=Config,
     render=render,
+    most_cards=1,  # each event is taken or refused by itself
+    others="repeat",
     takes_acknowledgement=True,
 )

@@ -7,6 +7,7 @@ can make neither links nor mentions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -24,11 +25,12 @@ from specscope_server.alerts.channels.notification import Card, Notification
 from specscope_server.alerts.channels.words import (
     headline,
     one_line,
+    roomiest,
     rows,
     shorten,
     state_words,
     title,
-    within,
+    where_words,
 )
 
 MAX_BLOCKS = 50
@@ -42,7 +44,23 @@ MAX_BUTTON_URL = 3_000
 MAX_TEXT = 3_000
 MAX_TOTAL = 12_000
 """Characters of all blocks: Slack refuses a message with more than about 13,200 (not documented)."""
-SHOWN_FIELD = 400
+MAX_CARDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a card is shown; characters."""
+
+    reason: int
+    fields: int
+    field: int
+    buttons: int
+
+
+SHAPES = (Shape(2_900, FIELDS, 400, BUTTONS), Shape(600, 6, 200, 2), Shape(160, 0, 0, 1), Shape(160, 0, 0, 0))
+"""The roomiest in which all cards fit is taken; in the last one `MAX_CARDS` do, whatever they say."""
+MAX_WHICH = 120
+MAX_HEAD = 80
 
 
 class Config(ChannelConfig):
@@ -61,8 +79,9 @@ class Config(ChannelConfig):
 
 def render(config: Config, notification: Notification, context: Context) -> list[Message]:
     """Return one POST."""
-    shown, left_out = within(notification.alerts, lambda some, left: _fits(_blocks(notification, some, left)))
-    blocks = _blocks(notification, shown, left_out)
+    blocks = roomiest(
+        notification.alerts, SHAPES, lambda some, shape, left: _blocks(notification, some, shape, left), _fits
+    )
     if config.mention and notification.firing and notification.severity == "critical":
         blocks.insert(1, {"type": "section", "text": {"type": "mrkdwn", "text": config.mention}})
     body = {"text": shorten(escape(headline(notification)), MAX_TEXT), "blocks": blocks}
@@ -79,12 +98,14 @@ def _fits(blocks: list[dict[str, Any]]) -> bool:
     return len(blocks) < MAX_BLOCKS and len(msgspec.json.encode(blocks).decode()) <= MAX_TOTAL
 
 
-def _blocks(notification: Notification, cards: list[Card], left_out: int) -> list[dict[str, Any]]:
+def _blocks(
+    notification: Notification, cards: list[Card], shape: Shape, left_out: int
+) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [
         {"type": "header", "text": _plain(shorten(headline(notification), MAX_HEADER))}
     ]
     for card in cards:
-        blocks += _card(card)
+        blocks += _card(card, shape)
     missing = notification.truncated_alerts + left_out
     if missing:
         blocks.append(
@@ -93,17 +114,28 @@ def _blocks(notification: Notification, cards: list[Card], left_out: int) -> lis
     return blocks
 
 
-def _card(card: Card) -> list[dict[str, Any]]:
-    reason = _plain(shorten(f"{state_words(card)}: {title(card)}\n{card.reason}", MAX_SECTION))
-    fields = [_plain(shorten(f"{name}\n{text}", SHOWN_FIELD)) for name, text in rows(card)[:FIELDS]]
-    blocks: list[dict[str, Any]] = [{"type": "section", "text": reason}]
+def _card(card: Card, shape: Shape) -> list[dict[str, Any]]:
+    fields = [_plain(shorten(f"{name}\n{text}", shape.field)) for name, text in rows(card)[: shape.fields]]
+    words = _words(card, shape) if shape.fields else _few_words(card, shape)
+    blocks: list[dict[str, Any]] = [{"type": "section", "text": _plain(words)}]
     if fields:
         blocks.append({"type": "section", "fields": fields})
     buttons = [
         {"type": "button", "text": _plain(shorten(one_line(name) or "Open", MAX_BUTTON)), "url": url}
-        for name, url in _links(card)
+        for name, url in _links(card)[: shape.buttons]
     ]
     return [*blocks, {"type": "actions", "elements": buttons}] if buttons else blocks
+
+
+def _words(card: Card, shape: Shape) -> str:
+    head = f"{state_words(card)}: {title(card)}\n"
+    return shorten(head + shorten(card.reason, shape.reason), MAX_SECTION)
+
+
+def _few_words(card: Card, shape: Shape) -> str:
+    """Return what is least: that it fires or is over, why, and which one it is."""
+    head = shorten(f"{state_words(card)}: {title(card)}", MAX_HEAD)
+    return f"{head}\n{shorten(one_line(card.reason), shape.reason)}\n{shorten(where_words(card), MAX_WHICH)}"
 
 
 def _links(card: Card) -> list[tuple[str, str]]:
@@ -123,4 +155,5 @@ KIND = ChannelKind(
     meaning="POSTs blocks to an incoming webhook of Slack. It takes no pictures: charts are linked.",
     config=Config,
     render=render,
+    most_cards=MAX_CARDS,
 )

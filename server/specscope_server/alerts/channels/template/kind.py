@@ -23,6 +23,7 @@ from specscope_server.alerts.channels.words import headline
 from specscope_server.kit.errors import InvalidInput
 
 MAX_TEMPLATE = 16_384
+MAX_CARDS = 20
 JSON = "application/json"
 
 
@@ -78,4 +79,5 @@ KIND = ChannelKind(
     meaning="Sends a body that you write as a Jinja template.",
     config=Config,
     render=render,
+    most_cards=MAX_CARDS,
 )
