@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from enum import Enum, auto
 
+import msgspec
+
 from specscope_collectors.clock import Monotonic
 from specscope_collectors.increments import SeriesKey, falls
 
@@ -43,49 +45,67 @@ DOUBTFUL = frozenset({Doubt.HELD, Doubt.SEVERAL})
 """No value of the scrape may be taken."""
 
 
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scrapes so far said: all that the next judgement depends on."""
+
+    last: dict[SeriesKey, float] = {}
+    """Counters of the last judged scrape."""
+    engine: str | None = None
+    """Which engine it was."""
+    fell_at: float | None = None
+    """When counters fell last without a reason, in seconds of the watch's clock."""
+    held: int = 0
+    """Scrapes for which values still wait."""
+    calm_in: int = 0
+    """Scrapes without a fall that are still needed before one process is believed again."""
+
+
+NOTHING = Seen()
+
+
 class Watch:
     """Watches the counters of one target from scrape to scrape."""
 
-    def __init__(self, monotonic: Monotonic = time.monotonic) -> None:
+    def __init__(self, monotonic: Monotonic = time.monotonic, seen: Seen = NOTHING) -> None:
         self._monotonic = monotonic
-        self._last: Mapping[SeriesKey, float] = {}
-        self._engine: str | None = None
-        self._fell_at: float | None = None
+        self.seen = seen
         self.fell_now = False
         """The counters of the last judged scrape fell, and nothing explains it."""
-        self._held = 0
-        self._calm_in = 0
 
     def judge(self, counters: Mapping[SeriesKey, float], *, gap: bool, engine: str | None = None) -> Doubt:
         """Judge a good scrape; ``gap``: the one before it was not, so that a restart explains a fall.
 
         Counters of another ``engine`` than before are not those that grew, as if all had fallen.
         """
-        fell = fell_together(self._last, counters) or self._engine not in (None, engine)
-        self._last, self._engine = counters, engine
-        self.fell_now = fell and not gap and not self._calm_in
-        if self._calm_in:
-            self._calm_in = CALM_SCRAPES if fell else self._calm_in - 1
-            return Doubt.SEVERAL if self._calm_in else Doubt.ANEW
+        seen = self.seen
+        fell = fell_together(seen.last, counters) or seen.engine not in (None, engine)
+        self._note(last=dict(counters), engine=engine)
+        self.fell_now = fell and not gap and not seen.calm_in
+        if seen.calm_in:
+            self._note(calm_in=CALM_SCRAPES if fell else seen.calm_in - 1)
+            return Doubt.SEVERAL if self.seen.calm_in else Doubt.ANEW
         if fell and not gap:
             return self._doubtful()
-        if self._held:
-            self._held = 0 if gap else self._held - 1
-            return Doubt.HELD if self._held else Doubt.RELEASED
+        if seen.held:
+            self._note(held=0 if gap else seen.held - 1)
+            return Doubt.HELD if self.seen.held else Doubt.RELEASED
         return Doubt.NONE
 
     def hold(self) -> Doubt:
         """Wait: what fell may be a restart."""
-        self._held, self._calm_in = HELD_SCRAPES, 0
+        self._note(held=HELD_SCRAPES, calm_in=0)
         return Doubt.HELD
 
     def _doubtful(self) -> Doubt:
-        now, before = self._monotonic(), self._fell_at
-        self._fell_at = now
+        now, before = self._monotonic(), self.seen.fell_at
+        self._note(fell_at=now)
         if before is not None and now - before < FLAPPING_SECONDS:
-            self._held, self._calm_in = 0, CALM_SCRAPES
+            self._note(held=0, calm_in=CALM_SCRAPES)
             return Doubt.SEVERAL
         return self.hold()
+
+    def _note(self, **changes: object) -> None:
+        self.seen = msgspec.structs.replace(self.seen, **changes)
 
 
 def fell_together(before: Mapping[SeriesKey, float], now: Mapping[SeriesKey, float]) -> bool:

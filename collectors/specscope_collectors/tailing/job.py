@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from concurrent.futures import Executor
 from typing import Protocol
+
+from specscope_collectors.threads import in_thread
 
 
 class Follower(Protocol):
@@ -30,7 +31,7 @@ class FollowJob:
 
     async def step(self) -> float:
         """Read what has come and store it."""
-        has_more = await asyncio.get_running_loop().run_in_executor(self._pool, self._follower.step)
+        has_more = await in_thread(self._follower.step, self._pool)
         return 0.0 if has_more else self._interval_seconds
 
     async def close(self) -> None:

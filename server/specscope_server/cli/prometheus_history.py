@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from sqlalchemy import Engine, func, select
@@ -26,6 +27,7 @@ from specscope_collectors.sources.prometheus.settings import (
     make_api,
     question,
 )
+from specscope_collectors.threads import in_thread
 from specscope_server.kit.clock import Clock, system_clock
 from specscope_server.models import (
     Collector,
@@ -125,7 +127,7 @@ class HistoryImport:
     async def _one(self, api: Api, found: Found, name: str, since_ms: int, until_ms: int) -> None:
         outcome = Outcome(name)
         self.outcomes.append(outcome)
-        target, until_ms = await asyncio.to_thread(self._bounds, api, name, outcome, until_ms)
+        target, until_ms = await in_thread(partial(self._bounds, api, name, outcome, until_ms))
         if outcome.is_refused or until_ms <= since_ms:
             return
         history = history_of(
@@ -134,10 +136,10 @@ class HistoryImport:
             found,
             target,
             sink=self.sink,
-            in_thread=asyncio.to_thread,
+            in_thread=in_thread,
             max_series=self.asked.max_series,
         )
-        await asyncio.to_thread(history.open, since_ms)
+        await in_thread(partial(history.open, since_ms))
         outcome.tally = history.tally
         await self._read(api, history, until_ms)
 
@@ -151,7 +153,7 @@ class HistoryImport:
             self.progress.move(name, history.done_ms(until_ms), history.tally)
         if history.tally.scrapes:
             found = health(api, history.tally, self.clock(), is_done=True)
-            await asyncio.to_thread(history.tell, found)
+            await in_thread(partial(history.tell, found))
 
     async def _patiently(self, ask: Callable[[], Any]) -> Any:
         """Ask again, later and later, while the API is away or busy."""

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.collectors.sglang_metrics.captured import NAMES, body_of, mapped_fixture, version_of_fixture
 
+from specscope_collectors.alternation import Seen
+from specscope_collectors.checkpoint import KnownCodec
 from specscope_collectors.engines import engine_named
 from specscope_collectors.exposition.parse import parse_exposition
-from specscope_collectors.increments import CheckpointError
+from specscope_collectors.increments import CheckpointError, CounterMemory, SeriesKey
 from specscope_collectors.sources.prometheus import chunks, state
 from specscope_collectors.sources.prometheus.answers import RawSeries
 from specscope_collectors.sources.prometheus.durations import duration_ms, moment_ms, promql_duration
@@ -140,3 +142,23 @@ def test_witnesses_agree_as_far_as_both_say() -> None:
     assert agrees(one, (*one, ("zone", "z")))
     assert not agrees(one, (("instance", "b"), ("job", "j")))
     assert not agrees(one, (("replica", "a"),))
+
+
+KEYS = st.sampled_from([("tokens.generated", (("tp_rank", "0"),)), ("requests.finished", ()), ("x", ())])
+COUNTERS = st.dictionaries(KEYS, st.floats(0, 1e12))
+
+
+@given(COUNTERS, COUNTERS, st.booleans(), st.integers(0, 12), st.none() | st.floats(0, 1e10))
+def test_a_checkpoint_gives_back_the_whole_state(
+    taken: dict[SeriesKey, float],
+    waiting: dict[SeriesKey, float],
+    is_calm: bool,
+    left: int,
+    fell_at: float | None,
+) -> None:
+    last = taken if is_calm else waiting
+    memory = CounterMemory(5_000, {key: (value, 5_000) for key, value in taken.items()})
+    seen = Seen(last=last, engine="sglang", fell_at=fell_at, held=left, calm_in=left)
+    place = state.Place(asked_from_ms=1, done_to_ms=6_000, last_ms=5_000, close_to_ms=9_000)
+    whole = state.State(place=place, memory=memory, seen=seen)
+    assert state.decode(state.encode(whole, KnownCodec())) == whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from specscope_collectors.job import Job, JobContext, JobError
 from specscope_collectors.sources.probe import SOURCE
 from specscope_collectors.sources.probe.taking import Taking
+from specscope_collectors.threads import in_thread
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ class ProbeJob:
 
     async def step(self) -> float:
         """Store what waits."""
-        has_more = await asyncio.get_running_loop().run_in_executor(self._pool, self._taking.step)
+        has_more = await in_thread(self._taking.step, self._pool)
         return 0.0 if has_more else self._interval_seconds
 
     async def close(self) -> None:

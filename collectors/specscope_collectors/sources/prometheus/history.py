@@ -47,7 +47,8 @@ class History:
             if place.asked_from_ms <= since_ms:
                 break
             bound_ms = place.asked_from_ms if place.first_ms is None else place.first_ms
-            name = f"{newest}<{bound_ms}"
+            # Not by the bound: that moves when the newer segment finds its first scrape after all.
+            name = f"{newest}<{place.asked_from_ms}"
         self.tally = self.segments[0].replay.tally
         for segment in self.segments[1:]:
             segment.replay.tally = self.tally

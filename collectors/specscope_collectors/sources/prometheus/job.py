@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from specscope_collectors.sources.prometheus.settings import (
     question,
 )
 from specscope_collectors.sources.prometheus.telling import Teller
+from specscope_collectors.threads import in_thread
 
 __all__ = ["Config", "PrometheusJob", "build"]
 
@@ -129,4 +129,4 @@ class PrometheusJob:
         return self._end_ms
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._context.pool, work)
+        return await in_thread(work, self._context.pool)

@@ -1,19 +1,21 @@
 """Scrapes that somebody else made → observations, by the rules by which our own scrapes are read.
 
-Pure but for `Watch`, which remembers what the last scrapes said: a restart that nothing explains waits for
-some scrapes, as it does when we scrape ourselves.
+Pure but for the `Tally`: all that a scrape is judged by stands in the `State` that is passed on, so that who
+goes on from a stored one decides the same. A restart that nothing explains waits for some scrapes, as it does
+when we scrape ourselves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
 from specscope_collectors import launches
 from specscope_collectors.alternation import DOUBTFUL, Doubt, Watch
-from specscope_collectors.engines import engine_named, engine_of, engines
+from specscope_collectors.engines import engine_named, engine_of
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.identity import Change, Evidence
 from specscope_collectors.increments import Advance, CounterMemory
@@ -25,6 +27,8 @@ from specscope_collectors.sources.prometheus import SOURCE
 from specscope_collectors.sources.prometheus.scrapes import Scrape, exposition
 from specscope_collectors.sources.prometheus.state import Place, State
 from specscope_collectors.tick import Tick, growth, measurements
+
+T = TypeVar("T", Place, State)
 
 _MAX_LABEL_CHARACTERS = 200
 _EXAMPLES = 5
@@ -69,24 +73,14 @@ class Replay:
     def __init__(self, max_series: int) -> None:
         self.tally = Tally()
         self._max_series = max_series
-        self._engine = engines()[0]
-        self._now_ms = 0
-        self.forget()
 
-    def forget(self) -> None:
-        """Forget the last scrapes: reading goes on at an earlier one than the last."""
-        self._watch = Watch(lambda: self._now_ms / 1000)
-
-    def read(self, scrape: Scrape, doubled: frozenset[str]) -> Mapped | None:
+    def read(self, state: State, scrape: Scrape, doubled: frozenset[str]) -> Mapped | None:
         """Return what the engine answered in canonical terms; None when it did not answer."""
         if not scrape.is_good:
             return None
         found = exposition(scrape, self._max_series, doubled)
-        engine = engine_of(found.names, self._engine)
-        if engine is None:
-            return None
-        self._engine = engine
-        return engine.map(found, adaptive=False)
+        engine = engine_of(found.names, engine_named(state.seen.engine))
+        return engine.map(found, adaptive=False) if engine is not None else None
 
     def fell(self, state: State, scrape: Scrape, mapped: Mapped) -> bool:
         """Return whether something between the last scrape and this one must be looked at closely."""
@@ -97,27 +91,25 @@ class Replay:
 
     def take(self, state: State, scrape: Scrape, mapped: Mapped | None, *, exact: bool = True) -> Step:
         """Return the state after ``scrape`` and what it adds. ``exact``: it has the time of a real scrape."""
-        self._now_ms = scrape.time_ms
         found = self._up(scrape)
         if mapped is None:
             self.tally.failed += scrape.up == 0
             place = _replaced(state.place, done_to_ms=scrape.time_ms, failed=True)
-            return Step(_with(state, place=place), found)
+            return Step(_replaced(state, place=place), found)
         self.tally.scrapes += 1
         gap = _is_gap(state.place, scrape)
         anew = _new_start(state.place, scrape)
-        memory, doubt = (
-            state.memory,
-            self._watch.judge(mapped.counters, gap=gap or anew, engine=mapped.engine),
-        )
+        watch = Watch(lambda: scrape.time_ms / 1000, state.seen)
+        doubt = watch.judge(mapped.counters, gap=gap or anew, engine=mapped.engine)
+        memory = state.memory
         place = _after(state.place, scrape, exact=exact, is_change=gap or anew)
         if doubt in DOUBTFUL:
             self.tally.doubtful += 1
-            return Step(_with(state, place=place), found)
+            return Step(_replaced(state, place=place, seen=watch.seen), found)
         if doubt is Doubt.ANEW:
             memory = CounterMemory()
         self.tally.refuse(mapped)
-        state = State(place=place, memory=memory, known=state.known)
+        state = State(place=place, memory=memory, known=state.known, seen=watch.seen)
         return self._measured(state, scrape, mapped, found, gap=gap or doubt is not Doubt.NONE, anew=anew)
 
     def _measured(
@@ -144,7 +136,7 @@ class Replay:
         place = state.place
         if grown.fell or verdict.change is not Change.SAME:
             place = _replaced(place, changed_ms=scrape.time_ms)
-        return Step(State(place=place, memory=grown.memory, known=known), found)
+        return Step(_replaced(state, place=place, memory=grown.memory, known=known), found)
 
     def _verdict(
         self, state: State, mapped: Mapped, grown: Advance, scrape: Scrape, *, gap: bool, anew: bool
@@ -222,9 +214,5 @@ def agrees(one: tuple[tuple[str, str], ...], other: tuple[tuple[str, str], ...])
     return bool(shared) and all(first[name] == second[name] for name in shared)
 
 
-def _replaced(place: Place, **changes: object) -> Place:
-    return msgspec.structs.replace(place, **changes)
-
-
-def _with(state: State, *, place: Place) -> State:
-    return State(place=place, memory=state.memory, known=state.known)
+def _replaced(what: T, **changes: object) -> T:
+    return msgspec.structs.replace(what, **changes)

@@ -37,7 +37,7 @@ FINE_STEP_MS = 15_000
 
 
 InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs work beside the event loop."""
+"""Runs work beside the event loop. Whoever is cancelled meanwhile learns of it when the work has ended."""
 
 
 class SharedError(RuntimeError):
@@ -98,7 +98,6 @@ class Segment:
             return await self._advance(done_ms, limit_ms, now_ms)
         except BaseException:
             self.state, self._pending = self._stored, []
-            self.replay.forget()
             raise
 
     async def _advance(self, done_ms: int, limit_ms: int, now_ms: int) -> bool:
@@ -106,7 +105,10 @@ class Segment:
         raw_ms = 0 if self._raw_refused else max(self.reading.raw_ms, LATE_MS)
         old_ms = min(limit_ms, now_ms - raw_ms)
         first_ms, last_ms = (done_ms // step_ms + 1) * step_ms, old_ms // step_ms * step_ms
-        if first_ms <= last_ms:
+        close_to_ms = min(self.state.place.close_to_ms, limit_ms)
+        if done_ms < close_to_ms and not self._raw_refused:
+            reached_ms = await self._raw(done_ms, close_to_ms, now_ms)
+        elif first_ms <= last_ms:
             reached_ms = await self._grid(first_ms, last_ms, now_ms)
         elif self._raw_refused:
             reached_ms = limit_ms
@@ -187,6 +189,7 @@ class Segment:
             if stop is None:
                 break
             to_ms = grid[at + stop]
+            self._look_closely(to_ms)
             while (from_ms := self.state.place.done_to_ms) < to_ms:
                 await self._raw(from_ms, to_ms, now_ms)
                 if self._raw_refused:
@@ -194,11 +197,15 @@ class Segment:
             at += stop + 1
         return grid[-1]
 
+    def _look_closely(self, to_ms: int) -> None:
+        place = msgspec.structs.replace(self.state.place, close_to_ms=to_ms)
+        self.state = msgspec.structs.replace(self.state, place=place)
+
     def _take_dull(self, found: dict[int, list[Scrape]], grid: range, now_ms: int) -> int | None:
         """Take points between which nothing happened; return the position of the first other one."""
         for at, time_ms in enumerate(grid):
             scrape = next((each for each in found.get(time_ms, ()) if self._is_next(each)), None)
-            mapped = self.replay.read(scrape, self._doubled) if scrape is not None else None
+            mapped = self.replay.read(self.state, scrape, self._doubled) if scrape is not None else None
             if not self._raw_refused and not self._is_dull(scrape, mapped):
                 return at
             if scrape is not None and mapped is not None:
@@ -245,10 +252,10 @@ class Segment:
         keys = (*memory.counters, *memory.histograms)
         if any(name in new for _, labels in keys for name, _ in labels):
             memory = type(memory)()
-        self.state = State(place=place, memory=memory, known=self.state.known)
+        self.state = msgspec.structs.replace(self.state, place=place, memory=memory)
 
     def _collect(self, scrape: Scrape) -> None:
-        mapped = self.replay.read(scrape, self._doubled)
+        mapped = self.replay.read(self.state, scrape, self._doubled)
         self._add(scrape, self.replay.take(self.state, scrape, mapped))
 
     def _add(self, scrape: Scrape, step: Step) -> None:
@@ -267,7 +274,7 @@ class Segment:
         place = self.state.place
         if time_ms > place.done_to_ms:
             place = msgspec.structs.replace(place, done_to_ms=time_ms)
-            self.state = State(place=place, memory=self.state.memory, known=self.state.known)
+            self.state = msgspec.structs.replace(self.state, place=place)
 
     def _finish(self, to_ms: int, now_ms: int) -> None:
         """Note that everything up to ``to_ms`` was read, and store."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from specscope_collectors import checkpoint
-from specscope_collectors.increments import CheckpointError, CounterMemory, LabelPairs
+from specscope_collectors.alternation import NOTHING, Seen
+from specscope_collectors.increments import CheckpointError, CounterMemory, LabelPairs, SeriesKey
 from specscope_collectors.launches import Known
 
 FORMAT = 1
@@ -35,6 +36,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None = None
     added: tuple[str, ...] = ()
     """Names of labels that the scraper adds."""
+    close_to_ms: int = 0
+    """Up to here every scrape is read although a grid would do: it showed that something happened."""
 
     @property
     def patience_ms(self) -> int:
@@ -48,18 +51,39 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     memory: CounterMemory = CounterMemory()
     known: Known | None = None
+    seen: Seen = NOTHING
 
 
 class _Wire(msgspec.Struct, array_like=True):
     format: int
     place: Place
     rest: bytes
+    seen: Seen = NOTHING
+    """Without its counters."""
+    last: bytes | None = None
+    """These; None when they are what the memory has of its last scrape, as they mostly are."""
 
 
 def encode(state: State, codec: checkpoint.KnownCodec) -> bytes:
     """Return a checkpoint."""
     rest = checkpoint.encode(state.memory, state.known, codec)
-    return msgspec.msgpack.encode(_Wire(FORMAT, state.place, rest))
+    last = state.seen.last
+    apart = None if last == _last_of(state.memory) else _packed(last)
+    seen = msgspec.structs.replace(state.seen, last={})
+    return msgspec.msgpack.encode(_Wire(FORMAT, state.place, rest, seen, apart))
+
+
+def _last_of(memory: CounterMemory) -> dict[SeriesKey, float]:
+    """Return what the last scrape said that was remembered."""
+    return {key: value for key, (value, at_ms) in memory.counters.items() if at_ms == memory.scraped_ms}
+
+
+def _packed(counters: dict[SeriesKey, float]) -> bytes:
+    return CounterMemory(None, {key: (value, 0) for key, value in counters.items()}).encode()
+
+
+def _unpacked(data: bytes) -> dict[SeriesKey, float]:
+    return {key: value for key, (value, _) in CounterMemory.decode(data).counters.items()}
 
 
 def decode(data: bytes) -> State:
@@ -71,4 +95,6 @@ def decode(data: bytes) -> State:
     if wire.format != FORMAT:
         raise CheckpointError(f"checkpoint has format {wire.format}, this version reads {FORMAT}")
     memory, known = checkpoint.decode(wire.rest)
-    return State(place=wire.place, memory=memory, known=known)
+    last = _last_of(memory) if wire.last is None else _unpacked(wire.last)
+    seen = msgspec.structs.replace(wire.seen, last=last)
+    return State(place=wire.place, memory=memory, known=known, seen=seen)

@@ -44,6 +44,8 @@ class Memory(msgspec.Struct, kw_only=True, omit_defaults=True):
     pairs: list[tuple[float, float, int]] = []
     told: str = ""
     """Definition of the printed rate that was told of this launch."""
+    decide_at: int = FIRST_DECISION
+    """Pairs at which it is looked for again."""
     gathered: list[tuple[bytes, int, Gathered | None]] = []
 
 
@@ -150,6 +152,7 @@ class LiveReader(LogReader):
             parts=[(stream, parts.joined()) for stream, parts in self._joiner.parts.items()],
             pairs=[(length, rate, count) for (length, rate), count in pairs],
             told=self._told,
+            decide_at=self._decide_at,
             gathered=[(needle, minute, further) for (needle, minute), further in self._live.told.items()],
         )
 
@@ -170,8 +173,7 @@ class LiveReader(LogReader):
         self._pending.launch_key = launch.key
         pairs = self._accounts.pairs[launch.key]
         pairs.pairs.update({(length, rate): count for length, rate, count in memory.pairs})
-        self._told = memory.told
-        self._decide_at = max(FIRST_DECISION, 2 * pairs.pairs.total())
+        self._told, self._decide_at = memory.told, memory.decide_at
         if memory.last_ms is not None and memory.has_lines:
             self._accounts.last_ms[launch.key] = memory.last_ms
 
