@@ -20,7 +20,9 @@ HURRIED = frozenset(
 )  # fmt: skip
 WINDOWS, WAITS = ("window", "baseline_window"), ("for", "keep_firing_for")
 LEAST_WINDOW_MS = 15_000
-"""Shorter ones hold too few scrapes."""
+"""Shorter ones hold too few scrapes …"""
+LEAST_SAMPLE_MS = 30_000
+"""… and, where a whole interval decides, too few requests: those come by the clock, not by the story."""
 INTERVAL_SECONDS = 3
 """Between two evaluations: less than the shortest window."""
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -44,20 +46,21 @@ def _hurried(rule: Mapping[str, Any], speed: float) -> dict[str, Any]:
 
 
 def _condition(condition: Mapping[str, Any], speed: float) -> dict[str, Any]:
-    changed = _divided(condition, speed)
+    changed = _divided(
+        condition, speed, LEAST_SAMPLE_MS if condition.get("on") == "interval" else LEAST_WINDOW_MS
+    )
     if "conditions" in condition:
         changed["conditions"] = [_condition(inner, speed) for inner in condition["conditions"]]
     return changed
 
 
-def _divided(values: Mapping[str, Any], speed: float) -> dict[str, Any]:
-    times = {name: _sooner(name, values[name], speed) for name in (*WINDOWS, *WAITS) if name in values}
-    return {**values, **times}
+def _divided(values: Mapping[str, Any], speed: float, least_ms: int = 0) -> dict[str, Any]:
+    """Return it with its times divided; windows are at least so long."""
+    windows = {name: _sooner(values[name], speed, least_ms) for name in WINDOWS if name in values}
+    return {**values, **windows, **{name: _sooner(values[name], speed) for name in WAITS if name in values}}
 
 
-def _sooner(name: str, text: str, speed: float) -> str:
+def _sooner(text: str, speed: float, least_ms: int = 0) -> str:
     number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    length_ms = round(float(number) * UNITS_MS[text[len(number) :]] / speed)
-    if name in WINDOWS:
-        length_ms = max(length_ms, LEAST_WINDOW_MS)
+    length_ms = max(round(float(number) * UNITS_MS[text[len(number) :]] / speed), least_ms)
     return f"{length_ms}ms" if length_ms else "0s"

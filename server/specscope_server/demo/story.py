@@ -79,15 +79,15 @@ def _sweep(num_steps: int, minutes: float = 12) -> Phase:
 PHASES = (
     Phase(
         "dead draft",
-        20 * MINUTE,
-        Load(rate=0.4),
+        24 * MINUTE,
+        Load(rate=1.2),
         LaunchPlan(CycleModel(5, DEAD, network_tuned=False), WRONG_LAYERS),
     ),
     Phase("idle", 14 * MINUTE, Load()),
     Phase(
-        "right layers", 22 * MINUTE, Load(rate=0.7), LaunchPlan(CycleModel(5, HEALTHY, network_tuned=False))
+        "right layers", 20 * MINUTE, Load(rate=0.7), LaunchPlan(CycleModel(5, HEALTHY, network_tuned=False))
     ),
-    Phase("network tuned", 20 * MINUTE, Load(rate=0.7), LaunchPlan(CycleModel(5))),
+    Phase("network tuned", 18 * MINUTE, Load(rate=0.7), LaunchPlan(CycleModel(5))),
     _sweep(5),
     _sweep(4),
     _sweep(3),
