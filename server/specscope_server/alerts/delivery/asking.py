@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, select, update
+from sqlalchemy import Connection, Engine, select, union, update
 
 from specscope_server.alerts.channels.notification import Card, CardLink, CardValue, Notification
 from specscope_server.alerts.channels.opening import open_channel
@@ -21,9 +21,10 @@ from specscope_server.alerts.delivery.outbox import (
     enqueue,
     new_webhook_id,
 )
+from specscope_server.alerts.states.machine import State
 from specscope_server.kit.clock import Clock
 from specscope_server.kit.errors import InvalidInput, NotFound
-from specscope_server.models import Audit, Delivery
+from specscope_server.models import AlertTransition, Audit, Delivery, DeliveryAlert
 from specscope_server.store.engine import write_transaction
 
 
@@ -86,25 +87,58 @@ def trial_notification(channel: str, now_ms: int, external_url: str) -> Notifica
 
 
 def replay(engine: Engine, delivery_id: int, now_ms: int, actor: str) -> None:
-    """Have a delivery that ended sent again, with its old webhook-id. Raises `NotFound`, `InvalidInput`."""
+    """Have a delivery that ended sent again, with its old webhook-id. Raises `NotFound`, `InvalidInput`.
+
+    One that says of an alert that it fires which is over is refused: PagerDuty and Alertmanager would open it
+    again, and nothing would close it.
+    """
     with write_transaction(engine) as connection:
-        row = connection.execute(
-            select(Delivery.status, Delivery.reason).where(Delivery.id == delivery_id)
-        ).one_or_none()
-        if row is None:
-            raise NotFound(f"there is no delivery {delivery_id}; see /api/v1/alerts/deliveries")
-        if row.status in WAITING:
-            raise InvalidInput(f"delivery {delivery_id} is {row.status}: it is being sent anyway")
-        if row.status == COLLAPSED:
-            raise InvalidInput(
-                f"delivery {delivery_id} was not sent by itself ({row.reason}); replay that one"
-            )
+        _check_again(connection, delivery_id)
         _due_again(connection, delivery_id, now_ms)
         connection.execute(
             Audit.__table__.insert().values(  # type: ignore[attr-defined]
                 at_ms=now_ms, actor=actor, action="delivery.replay", target=str(delivery_id)
             )
         )
+
+
+def _check_again(connection: Connection, delivery_id: int) -> None:
+    row = connection.execute(
+        select(Delivery.channel, Delivery.status, Delivery.reason).where(Delivery.id == delivery_id)
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no delivery {delivery_id}; see /api/v1/alerts/deliveries")
+    if row.status in WAITING:
+        raise InvalidInput(f"delivery {delivery_id} is {row.status}: it is being sent anyway")
+    if row.status == COLLAPSED:
+        raise InvalidInput(f"delivery {delivery_id} was not sent by itself ({row.reason}); replay that one")
+    over = _over(connection, delivery_id, row.channel)
+    if over:
+        count = f"{len(over)} alerts that are over" if len(over) > 1 else "1 alert that is over"
+        raise InvalidInput(
+            f"delivery {delivery_id} says that it fires of {count} ({', '.join(over[:3])}): sent again it "
+            "would open it anew, and nothing would end it; replay the delivery that tells of the end"
+        )
+
+
+def _over(connection: Connection, delivery_id: int, channel: str) -> list[str]:
+    """Return the alerts that a delivery calls firing and that are over, as far as anybody knows."""
+    fires = (
+        select(DeliveryAlert.alert_id)
+        .where(DeliveryAlert.delivery_id == delivery_id, DeliveryAlert.status == "firing")
+        .scalar_subquery()
+    )
+    ended = select(AlertTransition.alert_id).where(
+        AlertTransition.alert_id.in_(fires), AlertTransition.to_state == State.RESOLVED.value
+    )
+    told_over = (
+        select(DeliveryAlert.alert_id)
+        .join(Delivery, Delivery.id == DeliveryAlert.delivery_id)
+        .where(
+            Delivery.channel == channel, DeliveryAlert.alert_id.in_(fires), DeliveryAlert.status == "resolved"
+        )
+    )
+    return sorted({key for key in connection.scalars(union(ended, told_over)) if key is not None})
 
 
 def _due_again(connection: Connection, delivery_id: int, now_ms: int) -> None:

@@ -27,7 +27,7 @@ class Waiting:
     created_ms: int
     attempts: int
     may_be_taken: bool
-    """An attempt ended without an answer."""
+    """An attempt got there, or ended without an answer."""
 
 
 def joinable(waiting: Sequence[Waiting], now_ms: int) -> bool:

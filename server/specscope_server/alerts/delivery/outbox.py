@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 import msgspec
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, Exists, delete, select, update
 
 from specscope_server.alerts.channels.notification import Notification
 from specscope_server.models import Delivery, DeliveryAlert, DeliveryAttempt
@@ -13,6 +13,8 @@ from specscope_server.models import Delivery, DeliveryAlert, DeliveryAttempt
 PENDING, CLAIMED = "pending", "claimed"
 SENT, FAILED, EXPIRED, COLLAPSED = "sent", "failed", "expired", "collapsed"
 WAITING = (PENDING, CLAIMED)
+TAKEN = ("delivered", "unknown")
+"""Outcomes of attempts after which the receiver has it, or may have."""
 LIFETIME_MS = 24 * 3_600_000
 """After which a notification that could not be delivered is given up: a day later it is no news."""
 
@@ -66,19 +68,23 @@ def finish(connection: Connection, ids: list[int], status: str, reason: str, now
 
 def known_and_told(connection: Connection, channel: str, ids: list[str]) -> tuple[set[str], set[str]]:
     """Return (alerts that some delivery to this channel calls firing, those that the receiver may know)."""
-    unanswered = (
-        select(DeliveryAttempt.id)
-        .where(DeliveryAttempt.delivery_id == Delivery.id, DeliveryAttempt.outcome == "unknown")
-        .exists()
-    )
     firing = (
-        select(DeliveryAlert.alert_id, Delivery.status, unanswered.label("unanswered"))
+        select(DeliveryAlert.alert_id, Delivery.status, may_be_taken().label("may_be_taken"))
         .join(Delivery, Delivery.id == DeliveryAlert.delivery_id)
         .where(Delivery.channel == channel, DeliveryAlert.alert_id.in_(ids), DeliveryAlert.status == "firing")
     )
     rows = connection.execute(firing).all()
-    told = {row.alert_id for row in rows if row.status == SENT or row.unanswered}
+    told = {row.alert_id for row in rows if row.status == SENT or row.may_be_taken}
     return {row.alert_id for row in rows}, told
+
+
+def may_be_taken() -> Exists:
+    """Return whether some attempt of a delivery got there, or may have: also of one that is sent again."""
+    return (
+        select(DeliveryAttempt.id)
+        .where(DeliveryAttempt.delivery_id == Delivery.id, DeliveryAttempt.outcome.in_(TAKEN))
+        .exists()
+    )
 
 
 def _note_alerts(connection: Connection, delivery_id: int, notification: Notification) -> None:

@@ -20,11 +20,12 @@ from specscope_server.alerts.delivery.outbox import (
     enqueue,
     finish,
     known_and_told,
+    may_be_taken,
     rewrite,
 )
 from specscope_server.alerts.delivery.splitting import Room, room_in, split
 from specscope_server.kit.errors import InvalidInput
-from specscope_server.models import Delivery, DeliveryAttempt
+from specscope_server.models import Delivery
 
 MOST_JOINED = 200
 NEVER_TOLD = "it began and was over before this channel could be told"
@@ -58,11 +59,13 @@ def _chosen(
             reason = whole if isinstance(whole, str) else "joined"
             return _replace(connection, channel, waiting, parts, reason, now_ms)
     head = waiting[0]
+    if head.may_be_taken:
+        return head.id  # as it was: under one webhook-id a receiver sees one content
     kept = _worth_sending(connection, channel, head.notification, opened)
     if isinstance(kept, str):
         finish(connection, [head.id], COLLAPSED, kept, now_ms)
         return None
-    if len(kept.alerts) > room.cards and not head.may_be_taken and len(waiting) < MOST_JOINED:
+    if len(kept.alerts) > room.cards and len(waiting) < MOST_JOINED:
         later = [entry.notification for entry in waiting[1:]]
         return _replace(connection, channel, waiting, [*split(kept, room), *later], "split", now_ms)
     if kept != head.notification:
@@ -121,15 +124,10 @@ def _waiting(connection: Connection, head: Row[Any], opened: Opened | None, now_
 
 
 def _queued(connection: Connection, head: Row[Any], most: int) -> list[Waiting]:
-    unanswered = (
-        select(DeliveryAttempt.id)
-        .where(DeliveryAttempt.delivery_id == Delivery.id, DeliveryAttempt.outcome == "unknown")
-        .exists()
-    )
     query = (
         select(
             Delivery.id, Delivery.notification, Delivery.created_ms, Delivery.attempts,
-            unanswered.label("unanswered"),
+            may_be_taken().label("may_be_taken"),
         )
         .where(
             Delivery.channel == head.channel, Delivery.group_key == head.group_key,
@@ -139,6 +137,8 @@ def _queued(connection: Connection, head: Row[Any], most: int) -> list[Waiting]:
         .limit(most)
     )  # fmt: skip
     return [
-        Waiting(row.id, notifications.decode(row.notification), row.created_ms, row.attempts, row.unanswered)
+        Waiting(
+            row.id, notifications.decode(row.notification), row.created_ms, row.attempts, row.may_be_taken
+        )
         for row in connection.execute(query)
     ]
