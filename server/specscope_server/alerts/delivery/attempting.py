@@ -75,10 +75,11 @@ def attempt(
     sent = _send_all(channel, messages, len(notification.alerts), now_ms, options)
     verdict, code, was_taken = sent
     after = verdict.after_seconds if isinstance(verdict, Retry) else None
-    return Attempted(
-        _outcome(verdict, was_taken), getattr(verdict, "reason", ""), code, _since(began), after,
-        digest.hexdigest(),
-    )  # fmt: skip
+    outcome = _outcome(verdict, was_taken)
+    reason = getattr(verdict, "reason", "")
+    if outcome == "delivered" and reason:
+        reason = f"taken but for a part: {reason}"
+    return Attempted(outcome, reason, code, _since(began), after, digest.hexdigest())
 
 
 def _send_all(
@@ -112,13 +113,16 @@ def _send_one(
 
 
 def _outcome(verdict: Verdict, was_taken: bool) -> Outcome:
+    """Return what came of it. A kind whose messages tell of several alerts each by itself would be told wrong
+    of a part that is refused: such a kind says ``most_cards=1``.
+    """
     match verdict:
         case Delivered():
             return "delivered"
         case Gone():
             return "gone"
         case Permanent():
-            return "permanent"
+            return "delivered" if was_taken else "permanent"
         case Retry():
             return "unknown" if was_taken else "retry"
 
