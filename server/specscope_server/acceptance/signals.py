@@ -8,6 +8,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from specscope_server.acceptance import numbers
+from specscope_server.acceptance.bound_signals import accept_length_at_most, draft_acceptance_at_most
 from specscope_server.acceptance.context import Context
 from specscope_server.acceptance.doubts import with_doubts
 from specscope_server.acceptance.position_signals import POSITION_SIGNALS
@@ -87,6 +88,14 @@ SIGNALS: tuple[Signal, ...] = (
             numbers.accept_length, "cycles", interval=True),
     _signal("draft_acceptance", "1", "Strict share of the proposed drafts that were accepted; no bonus.",
             numbers.draft_acceptance, "cycles", interval=True),
+    _signal("accept_length_at_most", "tokens/cycle",
+            "τ; where it is derived from finished requests, the largest that explains their output: drafts "
+            "past the end of an answer are accepted and never output.",
+            accept_length_at_most, "cycles", interval=True),
+    _signal("draft_acceptance_at_most", "1",
+            "Draft acceptance; where it is derived from finished requests, the largest that explains their "
+            "output.",
+            draft_acceptance_at_most, "cycles", interval=True),
     _signal("engine_reported_rate", "1", "The rate as the engine printed it, under its version's definition.",
             lambda context: engine_rate(context).number, "buckets", interval=False),
     _signal("cycles_per_second", "cycles/s", "Cycles per second of active time.",

@@ -8,6 +8,7 @@ strict draft acceptance = Σd / Σproposed  with proposed = cycles × (D − 1)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -58,6 +59,18 @@ def strict_acceptance(accept_length: float, draft_tokens: float) -> float | None
         return None
     share = (accept_length - 1) / (draft_tokens - 1)
     return share if -1e-9 <= share <= 1 + 1e-9 else None
+
+
+def longest_unseen(length: float, depth: float, cycles_per_request: float) -> float:
+    """Return the largest τ of cycles whose output, cut off where requests end, has this accept length.
+
+    Drafts that are accepted past the end of a request are never output. With L tokens a cycle (1 to K + 1,
+    mean τ), a request overshoots its end by E[L²]/τ − 1 at most (Lorden 1970, for whole numbers), so by no
+    more than (K + 1)(1 − 1/τ). With c cycles a request the largest τ solves τ − (K + 1)(1 − 1/τ)/c = length.
+    """
+    a = (depth + 1) / cycles_per_request
+    both = a + length
+    return min(max((both + math.sqrt(max(both * both - 4 * a, 0.0))) / 2, length), depth + 1)
 
 
 def clustered_ratio(n: float, sums: tuple[float, float, float, float, float]) -> Ratio:

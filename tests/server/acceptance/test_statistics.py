@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specscope_server.acceptance.statistics import (
@@ -13,6 +13,7 @@ from specscope_server.acceptance.statistics import (
     bootstrapped_ratio,
     clustered_ratio,
     derived_accepted,
+    longest_unseen,
     mean_over,
     strict_acceptance,
     sum_over,
@@ -147,3 +148,22 @@ def test_sums_and_means_over_rows_keep_gaps() -> None:
     np.testing.assert_array_equal(mean_over(rows, 3), [2, 4, NAN])
     assert np.isnan(sum_over([], 2)).all()
     assert np.isnan(mean_over([], 2)).all()
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6), st.integers(2, 60), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_the_largest_length_behind_cut_output_is_never_below_the_true_one(
+    alphas: list[float], tokens: int, seed: int
+) -> None:
+    """Requests of ``tokens`` output tokens, cut at their end: the bound holds, but for chance."""
+    random = np.random.default_rng(seed)
+    depth, requests = len(alphas), 400
+    kept = np.cumprod(random.random((requests, tokens - 1, depth)) < alphas, axis=2).sum(axis=2) + 1
+    cycles = (np.cumsum(kept, axis=1) < tokens - 1).sum(axis=1) + 1
+    true_length = 1 + np.cumprod(alphas).sum()
+    shown = requests * (tokens - 1) / cycles.sum()
+    most = longest_unseen(shown, depth, cycles.sum() / requests)
+    spread = depth / np.sqrt(cycles.sum())
+    assert shown <= most <= depth + 1
+    assert most >= true_length - 4 * spread
+    assert longest_unseen(shown, depth, 1e9) == pytest.approx(shown, rel=1e-6), "long answers hide nothing"
