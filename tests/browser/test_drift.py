@@ -13,7 +13,7 @@ from tests.server.seed import Feed
 from tests.support.synthetic_states import IDS, MODEL, Target, all_boundaries, profile_of, reference_of
 
 from specscope_collectors.observations import Event
-from specscope_collectors.references.document import packed
+from specscope_collectors.references.document import SampleRow, packed
 from specscope_server.app import create_app
 from specscope_server.kit.clock import system_clock
 from specscope_server.models import Server
@@ -164,14 +164,14 @@ def test_a_reference_is_uploaded_and_the_page_compares_with_it(bare_site: str, v
     content = packed(msgspec.structs.replace(built, profiles=recent))
     file = {"name": "x.reference.json.gz", "mimeType": "application/gzip", "buffer": content}
     page.set_input_files("#references input[type=file]", file)  # type: ignore[arg-type]
-    page.click("#references button")
+    page.click("#references form[data-upload] button")
     page.wait_for_selector("#references table")
     assert "uploaded" in page.locator("#references table").inner_text()
     page.wait_for_selector("text=An off-by-one cannot be named yet")
     page.set_input_files(
         "#references input[type=file]", {"name": "x", "mimeType": "text/plain", "buffer": b"no reference"}
     )
-    page.click("#references button")
+    page.click("#references form[data-upload] button")
     page.wait_for_selector("#references .answer.state-bad")
     assert "is refused" in page.locator("#references .answer").inner_text()
 
@@ -184,6 +184,41 @@ def test_without_a_probe_layer_ids_are_compared(site: str, visitor: Visitor) -> 
     assert visit.page.locator("#layer-ids tbody tr").count() >= 1
     assert visit.problems == []
     visit.shoot("drift-without-probe")
+
+
+def test_the_reference_that_is_compared_with_is_chosen_and_stays(
+    drift_site: str, visitor: Visitor, sqlite_engine: Engine
+) -> None:
+    samples = tuple(
+        SampleRow(
+            request=0, slot=slot, boundary=None, position=9, token_id=198, row_class="other", norm=31.5,
+            first_values=(0.5, -1.0, 0.25, 0.1, 0.0),
+        )
+        for slot in range(3)
+    )  # fmt: skip
+    store(sqlite_engine, reference_of(TARGET, WRONG, name="as served", samples=samples), 1)
+    visit = visitor(drift_site).open("/drift")
+    page = visit.page
+    page.select_option("#references select[name=reference]", label="as served v1")
+    page.click("#references form[method=get] button")
+    page.wait_for_selector("html[data-ready]")
+    visit.wait_for_charts()
+    assert "reference=3" in page.url
+    assert page.locator(".verdict.state-ok").count() >= 1
+    assert "against as served v1" in page.locator("#slots").inner_text()
+    assert page.locator("#references .provenance").count() == 2
+    assert "as served" in page.locator("#layer-ids").inner_text()
+    assert page.locator("#references select[name=reference]").input_value() == "3"
+    page.locator("#inspector summary").click()
+    sides = page.locator("#inspector details tbody tr").all_inner_texts()
+    assert len(sides) >= 6
+    assert sum("training" in each and "198" in each for each in sides) == 3
+    figures = [each for each in visit.requests if "/api/v1/figures/" in each]
+    assert figures
+    assert all("reference=3" in each for each in figures[-4:])
+    assert visit.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
+    assert visit.problems == []
+    visit.shoot("drift-chosen-reference")
 
 
 def test_with_nothing_watched(empty_site: str, visitor: Visitor) -> None:

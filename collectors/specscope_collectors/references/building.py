@@ -24,6 +24,7 @@ from specscope_collectors.references.projection import SKETCH, projection_of
 from specscope_collectors.references.reading import Dump, Refusals, fingerprint_of, states_of, told_slots
 from specscope_collectors.references.row_classes import HEAD_POSITIONS, sink_limit
 from specscope_collectors.references.shapes import Told
+from specscope_collectors.references.showing import Shown
 from specscope_collectors.references.sums import COMPARED_ROWS, Rows, SlotSums, States, Table
 from specscope_collectors.references.telling import Read, tell
 from specscope_collectors.references.walking import files_of
@@ -92,6 +93,7 @@ class Building:
         self._sketching = projection_of(width, SKETCH)
         self._scratch = np.zeros((2, ROWS_OF_A_REQUEST, width), np.float32)
         self._places = len(self._first.slots) + (self._first.last is not None)
+        self._shown = Shown()
         with one_thread():
             self.limits, self.token_ids = self._look()
         ids = np.array(self.token_ids, np.int64)
@@ -137,8 +139,11 @@ class Building:
                 continue
             rows = choose_rows(len(sample.token_ids), name, self.order.seed)
             rows = rows[rows >= HEAD_POSITIONS]
+            is_shown = self._shown.begin()
             for place, values in enumerate(states_of(opened, sample, rows, self._scratch[0])):
                 norms[place].append(States(values, self._scratch[1]).ln_norms)
+                if is_shown:
+                    self._shown.add(place, rows, sample.token_ids[rows], values, norms[place][-1])
             body = sample.token_ids if sample.loss_mask is None else sample.token_ids[sample.loss_mask]
             counts.update(body.tolist())
         common = sorted(counts, key=lambda token: (-counts[token], token))[:COMMON_IDS]
@@ -210,5 +215,6 @@ class Building:
                 opened=self._opened, limits=self.limits, token_ids=self.token_ids,
                 table=self._table, sums=self._sums,
                 refused=self._refused, tokens=self._tokens, has_mask=self._has_mask, digests=self._digests,
+                shown=self._shown,
             ),
         )  # fmt: skip

@@ -44,6 +44,22 @@ class LastState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Weight of the final norm, float32, by which a slot behind that norm is told; empty = none was given."""
 
 
+class SampleRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One row of the dump as it stands there: enough to be looked at beside one of serving."""
+
+    request: int
+    """Which of the requests that rows are shown of, from 0."""
+    slot: int | None = None
+    """None = the last state."""
+    boundary: int | None = None
+    position: int
+    token_id: int
+    row_class: str
+    norm: float | None
+    """None = not finite."""
+    first_values: tuple[float | None, ...]
+
+
 class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Profiles of a training dump, or of all boundaries of a target, and where they come from."""
 
@@ -96,6 +112,8 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Of all rows; ``slot`` None = the last state."""
     answer_profiles: tuple[StateProfile, ...] = ()
     """Of rows with loss_mask = 1."""
+    samples: tuple[SampleRow, ...] = ()
+    """A few rows as they stand in the dump, of the first requests that were read."""
 
 
 def packed(reference: Reference) -> bytes:
@@ -131,12 +149,12 @@ def unpacked(content: bytes) -> Reference:
     return found if found.arrays == "float32" else _changed(found, widened, "float32")
 
 
-def kind_of(beginning: bytes) -> str:
+def kind_of(beginning: bytes | None) -> str:
     """Return the kind of a file that `packed` wrote, from its first `KIND_BYTES`; `SLOTS` where none is
-    told. Raises DocumentError when that is no such file.
+    told. Of no bytes SQLite gives None. Raises DocumentError when that is no such file.
     """
     try:
-        text = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(beginning, KIND_BYTES)
+        text = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(beginning or b"", KIND_BYTES)
     except zlib.error:
         raise DocumentError("it is damaged, or no reference") from None
     return BOUNDARIES if b'"kind":"boundaries"' in text else SLOTS

@@ -15,6 +15,7 @@ from specscope_collectors.references.places import Places, places_of
 from specscope_collectors.references.profiles import Summed, profiles_of
 from specscope_collectors.references.reading import Dump, Refusals, is_known
 from specscope_collectors.references.shapes import LAST_BY_COUNT, Sample
+from specscope_collectors.references.showing import Shown
 from specscope_collectors.references.sums import SlotSums, Table
 from specscope_collectors.references.writers import POST_NORM, UNKNOWN, Writer
 
@@ -41,6 +42,7 @@ class Read:
     tokens: int
     has_mask: bool
     digests: list[str]
+    shown: Shown
 
     @property
     def requests(self) -> int:
@@ -92,6 +94,7 @@ def tell(order: Order, dump: Dump, read: Read) -> Reference:
         notes=tuple(_notes(read, places, last)),
         profiles=tuple(made[0]),
         answer_profiles=tuple(made[1]),
+        samples=tuple(read.shown.told(len(sample.slots), boundaries, read.limits)),
     )
 
 

@@ -136,7 +136,7 @@ class Bank:
         width = self.precision.shape[1]
         mean, square = np.full((2, width, len(windows)), np.nan)
         for index, window in enumerate(windows):
-            if window.has_directions and len(window.directions) == width:
+            if window.has_directions and len(window.directions) == len(window.direction_squares) == width:
                 mean[:, index] = window.directions / window.norms.rows
                 square[:, index] = window.direction_squares / window.norms.rows
         found = (self.precision @ square - self.pull @ mean + self.constant[:, None]) / self.hidden_size

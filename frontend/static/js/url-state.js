@@ -2,7 +2,7 @@
 
 export const KEYS = ["server", "launch", "from", "to", "refresh", "theme", "search", "sort", "by",
   "ids", "engine_version", "model_class", "layers", "system", "total_a", "tokens_a", "total_b", "tokens_b", "hidden_size",
-  "experts", "experts_per_token"];
+  "experts", "experts_per_token", "reference", "boundaries"];
 
 /** Read the state out of a query string; keys that are absent or empty are absent in the answer. */
 export function readState(search) {
@@ -29,7 +29,7 @@ export function changeState(search, changes) {
 /** Return path and query of one figure for the state of a page. */
 export function figureUrl(name, state, options) {
   const query = new URLSearchParams();
-  for (const key of ["server", "launch", "from", "to", "by", "search"]) if (state[key]) query.set(key, state[key]);
+  for (const key of ["server", "launch", "from", "to", "by", "search", "reference", "boundaries"]) if (state[key]) query.set(key, state[key]);
   for (const [key, value] of Object.entries(options)) query.set(key, String(value));
   return `/api/v1/figures/${encodeURIComponent(name)}?${query}`;
 }

@@ -111,8 +111,8 @@ def _words(pairs: Sequence[Pairing], matched: Matched, yard: Yardstick) -> str:
     if not matched.speaks:
         least = min(pairs, key=lambda pair: pair.votes)
         return (
-            f"The assignment is not sure: {matched.joint:.0%} of {matched.rounds} rounds over {matched.drawn} "
-            f"give it (slot {least.slot} is {least.place} in {least.votes:.0%}); it speaks above {SURE:.0%}"
+            f"The assignment is not sure: {matched.joint:.0%} of {matched.rounds} rounds over {matched.drawn}"
+            f" give it (slot {least.slot} is {least.place} in {least.votes:.0%}); it speaks above {SURE:.0%}"
         )
     parts = [_pair_words(pair) for pair in pairs]
     order = "" if matched.is_ordered else "; they are not in the order of depth"

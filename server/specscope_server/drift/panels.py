@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from specscope_server.drift import figures, trend_figures
+from specscope_server.drift.choosing import Asked
 from specscope_server.drift.figure_parts import PHASE_TITLES
 from specscope_server.drift.figures import Drawn
 from specscope_server.drift.service import Question, Scene, drift, judgements_of, scene_of
@@ -18,7 +19,7 @@ TRAINING = "training"
 
 def asked(query: PanelQuery) -> Question:
     """Return the question that a panel is drawn for."""
-    return Question(query.server, query.launch, query.range)
+    return Question(query.server, query.launch, query.range, Asked(query.reference, query.boundaries))
 
 
 def _grid(session: Session, query: PanelQuery, theme: Theme) -> Figure:

@@ -45,7 +45,7 @@ def profiles(session: Session, question: Question) -> DriftProfiles:
             "reference": used(scene.yard.training),
             "boundaries_reference": used(scene.yard.boundaries),
             "profiles": [*_serving(session, scene), *_references(scene)],
-            "rows": list(_rows(events))[:MOST_ROWS],
+            "rows": [*list(_rows(events))[:MOST_ROWS], *_rows_of_training(scene)],
             "capture": next((_detail(event) for event in events if event.kind == CAPTURE), None),
         }
     )
@@ -117,12 +117,25 @@ def _detail(event: Event) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _rows_of_training(scene: Scene) -> Iterator[SampledRow]:
+    """Yield rows as they stand in the dump that serving is compared with."""
+    training = scene.yard.training
+    if training is None:
+        return
+    for row in training.document.samples:
+        yield SampledRow(
+            side="training", time=to_iso(training.version.made_ms), phase="prefill",
+            slot=row.slot, position=row.position, norm=row.norm, first_values=list(row.first_values),
+            token_id=row.token_id, row_class=row.row_class,
+        )  # fmt: skip
+
+
 def _rows(events: Iterable[Event]) -> Iterator[SampledRow]:
     """Yield rows of the newest events; what is not of the shape that the probe writes is passed over."""
     for event in events:
         rows = _detail(event).get("rows") if event.kind == ROWS else None
         for row in rows if isinstance(rows, list) else ():
             try:
-                yield SampledRow(time=to_iso(event.time_ms), **row)
+                yield SampledRow(**{**row, "side": "serving", "time": to_iso(event.time_ms)})
             except (TypeError, ValueError):
                 continue

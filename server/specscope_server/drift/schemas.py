@@ -47,6 +47,9 @@ class UsedReference(BaseModel):
     hidden_size: int
     boundaries: list[int | None] = Field(description="Of each slot, or all that it has; null = nobody says")
     boundary_rule: str
+    boundary_source: str = Field(default="", description="Where the boundaries were told; empty = nowhere")
+    tool: str = Field(default="", description="Which tool wrote the dump, as far as it can be told")
+    fingerprint: str = Field(default="", description="Of the files that it was read from")
     requests: int
     rows: int
     made: str
@@ -308,14 +311,17 @@ class ProfileRow(BaseModel):
 
 
 class SampledRow(BaseModel):
-    """One raw row as the probe saw it."""
+    """One raw row as the probe saw it, or as it stands in the training dump."""
 
-    time: str
+    side: str = Field(default="serving", description="`serving` or `training`")
+    time: str = Field(description="When the probe wrote it, or the reference was built")
     phase: str
-    slot: int
+    slot: int | None = Field(description="null = the last state")
     position: int
     norm: float | None
     first_values: list[float | None]
+    token_id: int | None = Field(default=None, description="null = the probe keeps none")
+    row_class: str | None = Field(default=None, description="null = the probe does not say")
 
 
 class DriftProfiles(BaseModel):

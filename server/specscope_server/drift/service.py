@@ -203,6 +203,7 @@ def used(kind: Training | Boundaries | None) -> UsedReference | None:
     return UsedReference(
         id=version.id, name=version.name, version=version.version, kind=name, model=document.model,
         hidden_size=document.hidden_size, boundaries=list(boundaries), boundary_rule=document.boundary_rule,
+        boundary_source=document.boundary_source, tool=document.tool, fingerprint=document.fingerprint,
         requests=document.requests, rows=document.rows, made=to_iso(version.made_ms),
         answers_only=answers_only,
     )  # fmt: skip

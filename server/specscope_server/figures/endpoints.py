@@ -15,6 +15,7 @@ from specscope_server.kit.panel import PanelQuery
 from specscope_server.kit.plotly_library import plotly_library
 from specscope_server.kit.web.formats import MEDIA_TYPES, cached, dump_json
 from specscope_server.kit.web.openapi import answers
+from specscope_server.kit.web.pagination import MAX_ID
 from specscope_server.kit.web.params import Format, LaunchChoice, Range, Rank, ServerName
 from specscope_server.kit.web.state import Db, State
 
@@ -77,6 +78,14 @@ def figure(
         list[str] | None, Query(description="Figures of requests: only those with this label, `NAME=VALUE`")
     ] = None,
     search: Annotated[str, Query(description="Figures of requests: text in the id or the labels")] = "",
+    reference: Annotated[
+        int | None,
+        Query(ge=0, le=MAX_ID, description="Figures of hidden states: id of the training reference"),
+    ] = None,
+    boundaries: Annotated[
+        int | None,
+        Query(ge=0, le=MAX_ID, description="Figures of hidden states: id of the reference of all boundaries"),
+    ] = None,
     theme: Annotated[ThemeName, Query(description="Colours")] = ThemeName.LIGHT,
     chosen: Annotated[
         FigureFormat,
@@ -90,7 +99,7 @@ def figure(
     """A figure of one server over a range, exactly as the pages draw it."""
     query = PanelQuery(
         server=server, launch=launch, rank=rank, range=range_, state=state, by=by, labels=tuple(label or ()),
-        search=search,
+        search=search, reference=reference, boundaries=boundaries,
     )  # fmt: skip
     drawn = service.drawn(db, name, query, THEMES[theme])
     if chosen is FigureFormat.JSON:

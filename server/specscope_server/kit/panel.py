@@ -27,6 +27,10 @@ class PanelQuery:
     """What requests are compared by; only figures of parts of the requests take it."""
     labels: tuple[str, ...] = ()
     """``NAME=VALUE`` that requests must have; only figures of requests take it."""
+    reference: int | None = None
+    """Id of the training reference that hidden states are compared with; None = the newest that fits."""
+    boundaries: int | None = None
+    """The same for the reference of all boundaries."""
     search: str = ""
     """Beginning of a request's id, or a text in its labels; only figures of requests take it."""
 

@@ -11,6 +11,7 @@ from specscope_server.boundaries.endpoints import ids_from
 from specscope_server.boundaries.schemas import BoundaryTable, System
 from specscope_server.boundaries.service import WhatIf, table
 from specscope_server.drift import figures, trend_figures
+from specscope_server.drift.choosing import Asked
 from specscope_server.drift.profiles import profiles
 from specscope_server.drift.reading import newest_time
 from specscope_server.drift.schemas import Drift, Resolution
@@ -18,6 +19,7 @@ from specscope_server.drift.service import Question, drift
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.kit.figures import Words
 from specscope_server.kit.timeparse import to_iso
+from specscope_server.kit.web.pagination import MAX_ID
 from specscope_server.kit.web.params import make_time_range
 from specscope_server.kit.web.state import AppState
 from specscope_server.pages import drift_views as view
@@ -29,7 +31,8 @@ from specscope_server.store.lookup import server_by_name
 NEWEST = "newest"
 WHAT_IF_KEYS = ("ids", "engine_version", "model_class", "layers", "system")
 TOTALS_KEYS = ("total_a", "tokens_a", "total_b", "tokens_b", "hidden_size")
-OWN_KEYS = (*WHAT_IF_KEYS, *TOTALS_KEYS)
+REFERENCE_KEYS = ("reference", "boundaries")
+OWN_KEYS = (*REFERENCE_KEYS, *WHAT_IF_KEYS, *TOTALS_KEYS)
 MOST_REFERENCES = 20
 MAX_LAYERS = 4_096
 
@@ -42,12 +45,12 @@ def drift_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
     launch = page.query.get("launch", NEWEST)
     try:
         span = make_time_range(state, page.from_, page.to)
-        question = Question(page.server, launch, span)
+        question = Question(page.server, launch, span, asked_of(page.query))
         found = drift(session, question)
         seen = profiles(session, question) if found.cells else None
     except (NotFound, InvalidInput) as error:
         return content | {"problem": error}
-    layer_ids, what_if_problem = _layer_ids(session, page, launch)
+    layer_ids, what_if_problem = _layer_ids(session, page, launch, question.asked.reference)
     references = list_references(session, None, MOST_REFERENCES, None).references
     newest_ms = newest_time(session, server_by_name(session, page.server).id, 0, span.now_ms)
     return content | {
@@ -64,6 +67,7 @@ def drift_of(session: Session, state: AppState, page: Page) -> dict[str, Any]:
         "profile_rows": view.profile_rows(seen) if seen else [],
         "sampled": view.sampled_rows(seen) if seen else [],
         "references": references,
+        "chosen": {key: page.query.get(key, "") for key in REFERENCE_KEYS},
         "lacks": _lacks(found, [item.kind for item in references]),
         "newest_profile": to_iso(newest_ms) if newest_ms is not None else None,
         "totals": view.totals_view({key: page.query.get(key, "") for key in TOTALS_KEYS}),
@@ -98,14 +102,25 @@ def _lacks(found: Drift, kinds: Sequence[str]) -> dict[str, bool]:
     }
 
 
-def _layer_ids(session: Session, page: Page, launch: str) -> tuple[BoundaryTable, str]:
+def _layer_ids(session: Session, page: Page, launch: str, reference: int | None) -> tuple[BoundaryTable, str]:
     """Return the table, and why the question in the URL could not be asked."""
     problem, asked = "", WhatIf()
     try:
         asked = what_if_of(page.query)
     except InvalidInput as error:
         problem = str(error)
-    return table(session, page.server, launch, None, asked), problem
+    return table(session, page.server, launch, reference, asked), problem
+
+
+def asked_of(query: Mapping[str, str]) -> Asked:
+    """Return the references that a URL names. Raises `InvalidInput`."""
+    numbers = []
+    for key in REFERENCE_KEYS:
+        text = query.get(key, "")
+        if text and not (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ID):
+            raise InvalidInput(f"{key}={text[:20]!r} is no id of a reference; they are listed on the page")
+        numbers.append(int(text[:20]) if text else None)
+    return Asked(*numbers)
 
 
 def what_if_of(query: Mapping[str, str]) -> WhatIf:

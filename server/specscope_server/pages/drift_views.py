@@ -151,14 +151,19 @@ def _norm(ln_norm: float | None) -> str:
 
 
 def sampled_rows(seen: DriftProfiles) -> list[dict[str, str]]:
-    """Return raw rows as the probe saw them."""
-    return [_sampled(row) for row in seen.rows]
+    """Return raw rows as the probe saw them and as they stand in the dump, slot beside slot."""
+    rows = sorted(seen.rows, key=lambda row: (math.inf if row.slot is None else row.slot, row.side))
+    return [_sampled(row) for row in rows]
 
 
 def _sampled(row: SampledRow) -> dict[str, str]:
     values = [MISSING if value is None else f"{value:+.4g}".replace("-", "−") for value in row.first_values]
     return {
-        "time": row.time, "phase": PHASES.get(row.phase, row.phase), "slot": str(row.slot),
+        "side": SIDES.get(row.side, row.side), "time": row.time,
+        "row_class": MISSING if row.row_class is None else CLASSES.get(row.row_class, row.row_class),
+        "phase": PHASES.get(row.phase, row.phase),
+        "slot": "last state" if row.slot is None else str(row.slot),
+        "token": MISSING if row.token_id is None else str(row.token_id),
         "position": str(row.position), "norm": MISSING if row.norm is None else f"{row.norm:.4g}",
         "values": "  ".join(values),
     }  # fmt: skip

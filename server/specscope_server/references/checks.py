@@ -12,6 +12,7 @@ from specscope_server.store.limits import BEGINNING_MS, number_reason, text_reas
 from specscope_server.store.state_writer import MAX_TOKEN_IDS, profile_reason
 
 MAX_SLOTS, MAX_PROFILES, MAX_TEXTS = 512, 4_096, 1_000
+MAX_SAMPLES, MAX_VALUES = 1_000, 16
 PHASES = frozenset({"prefill", "calibration"})
 
 
@@ -19,7 +20,24 @@ def trouble_of(reference: Reference, now_ms: int) -> str | None:
     """Return why a reference is refused, in words; None: it is in order."""
     if not reference.name.strip() or len(reference.name) > MAX_NAME or not reference.name.isprintable():
         return f"its name is not of 1 to {MAX_NAME} printable characters"
-    return _of_texts(reference) or _of_numbers(reference, now_ms) or _of_profiles(reference, now_ms)
+    return (
+        _of_texts(reference)
+        or _of_numbers(reference, now_ms)
+        or _of_profiles(reference, now_ms)
+        or _of_samples(reference)
+    )
+
+
+def _of_samples(reference: Reference) -> str | None:
+    samples = reference.samples
+    if len(samples) > MAX_SAMPLES or any(len(each.first_values) > MAX_VALUES for each in samples):
+        return f"it shows over {MAX_SAMPLES} rows, or over {MAX_VALUES} values of one"
+    numbers = (
+        number for each in samples
+        for number in (each.request, each.slot, each.boundary, each.position, each.token_id)
+    )  # fmt: skip
+    reason = number_reason(*numbers) or text_reason(*(each.row_class for each in samples))
+    return f"one of the rows that it shows cannot be ({reason})" if reason else None
 
 
 def _of_texts(reference: Reference) -> str | None:

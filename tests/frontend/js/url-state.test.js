@@ -21,6 +21,11 @@ test("keys that are not ours stay", () => {
   assert.equal(changeState("?debug=1", { from: "now-6h" }), "?debug=1&from=now-6h");
 });
 
+test("a figure is asked for with the references that were chosen", () => {
+  const url = figureUrl("drift-bands", { server: "x", reference: "3", boundaries: "4" }, {});
+  assert.equal(url, "/api/v1/figures/drift-bands?server=x&reference=3&boundaries=4");
+});
+
 test("a figure is asked for with the range and server, without theme and refresh of the page", () => {
   const url = figureUrl("a/b", { server: "x", from: "now-1h", refresh: "5", theme: "dark" }, { theme: "light", points: 300 });
   assert.equal(url, "/api/v1/figures/a%2Fb?server=x&from=now-1h&theme=light&points=300");

@@ -11,6 +11,7 @@ from tests.server.client import Web
 from tests.server.seed import NOW, SERVER, T0, Feed
 from tests.support.synthetic_states import IDS, MODEL, Target, profile_of, reference_of
 
+from specscope_collectors.references.document import SampleRow
 from specscope_server.app import create_app
 from specscope_server.references.storing import store
 from specscope_server.settings import Settings
@@ -36,6 +37,11 @@ def page(web: Web, **query: str) -> str:
     answer = web.get("/drift", params=query)
     assert answer.status_code == 200, answer.text
     return unescape(answer.text)
+
+
+def plain(text: str) -> str:
+    """Return what is read of a page."""
+    return re.sub("<[^>]*>", "", text)
 
 
 def window(feed: Feed, end_ms: int, rows: int = 256) -> None:
@@ -88,6 +94,40 @@ def test_a_reference_of_another_model_is_named(web: Web, feed: Feed, sqlite_engi
     window(feed, NOW - 60_000)
     store(sqlite_engine, reference_of(Target(hidden_size=32), (2, 6, 9)), NOW)
     assert "No reference fits this server" in page(web)
+
+
+def test_the_reference_in_the_url_is_compared_with(web: Web, feed: Feed, sqlite_engine: Engine) -> None:
+    feed.launch(time_ms=NOW - 600_000, model=MODEL)
+    window(feed, NOW - 60_000)
+    older, _ = store(sqlite_engine, reference_of(TARGET, (2, 6, 9), name="older"), NOW - 2)
+    store(sqlite_engine, reference_of(TARGET, (3, 7, 10), name="newer"), NOW - 1)
+    assert "against newer v1" in plain(page(web))
+    text = page(web, reference=str(older))
+    assert "against older v1" in plain(text)
+    assert f'<option value="{older}" selected>older v1</option>' in text
+    assert "Training: older v1, written by speculators 0.4.0, 3,000 rows of 96 requests" in re.sub(
+        "<[^>]*>", "", text
+    )
+    figure = web.get(
+        "/api/v1/figures/drift-bands", params={"server": SERVER, "from": "now-1h", "reference": older}
+    )
+    assert "older, version 1" in figure.text
+    for number, words in (("77", "there is no reference 77"), ("-1", "is no id of a reference")):
+        answer = web.get("/drift", params={"reference": number})
+        assert answer.status_code in (404, 422)
+        assert words in unescape(answer.text)
+
+
+def test_rows_of_the_dump_stand_beside_those_of_serving(web: Web, feed: Feed, sqlite_engine: Engine) -> None:
+    feed.launch(time_ms=NOW - 600_000, model=MODEL)
+    window(feed, NOW - 60_000)
+    sample = SampleRow(
+        request=0, slot=1, position=9, token_id=198, row_class="sink", norm=31.5, first_values=(0.5, None)
+    )
+    store(sqlite_engine, reference_of(TARGET, (2, 6, 9), samples=(sample,)), NOW)
+    text = re.sub("<[^>]*>", " ", page(web))
+    assert "as they stand in the dump (1)" in text
+    assert re.search(r"1\s+training\s+Prefill\s+sinks\s+9\s+198\s+31.5\s+\+0.5\s+–", text)
 
 
 def test_what_cannot_be_asked_is_said_beside_the_question(web: Web, feed: Feed) -> None:
