@@ -109,6 +109,8 @@ class Permanent:
     """This one will never be taken."""
 
     reason: str
+    is_of_channel: bool = False
+    """Nor will others be, as the channel is set up: a wrong address, wrong credentials."""
 
 
 Verdict: TypeAlias = Delivered | Retry | Gone | Permanent

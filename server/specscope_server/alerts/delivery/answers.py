@@ -15,6 +15,8 @@ from specscope_server.alerts.channels.contract import (
 
 TRANSIENT = frozenset({408, 409, 423, 425, 429})
 """Answers below 500 that may be others later; 409 and 423: somebody else is at it."""
+OF_CHANNEL = frozenset({401, 402, 403, 404, 405, 407})
+"""Answers that refuse whatever is sent, and not this message."""
 PERMANENT_SERVER = frozenset({501, 505})
 LONGEST_WAIT_SECONDS = 6 * 3_600.0
 
@@ -25,12 +27,13 @@ def judge(answer: HttpAnswer, now_ms: int) -> Verdict:
     if 200 <= status < 300:
         return Delivered()
     if 300 <= status < 400:
-        return Permanent(f"HTTP {status}: redirects are not followed; give the channel the new address")
+        reason = f"HTTP {status}: redirects are not followed; give the channel the new address"
+        return Permanent(reason, is_of_channel=True)
     if status == 410:
         return Gone("HTTP 410: the receiver wants nothing any more")
     if status in TRANSIENT or (status >= 500 and status not in PERMANENT_SERVER):
         return Retry(f"HTTP {status}", retry_after_seconds(answer.headers.get("retry-after", ""), now_ms))
-    return Permanent(f"HTTP {status}: {_hint(status)}")
+    return Permanent(f"HTTP {status}: {_hint(status)}", status in OF_CHANNEL)
 
 
 def retry_after_seconds(text: str, now_ms: int) -> float | None:

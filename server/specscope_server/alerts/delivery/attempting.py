@@ -46,6 +46,8 @@ class Attempted:
     latency_ms: int = 0
     after_seconds: float | None = None
     body_sha256: str | None = None
+    is_of_channel: bool = False
+    """Refused for good, and so would any other be, as the channel is set up."""
 
 
 def attempt_seconds(config_seconds: float, alerts: int) -> float:
@@ -79,7 +81,8 @@ def attempt(
     reason = getattr(verdict, "reason", "")
     if outcome == "delivered" and reason:
         reason = f"taken but for a part: {reason}"
-    return Attempted(outcome, reason, code, _since(began), after, digest.hexdigest())
+    is_of_channel = isinstance(verdict, Permanent) and verdict.is_of_channel
+    return Attempted(outcome, reason, code, _since(began), after, digest.hexdigest(), is_of_channel)
 
 
 def _send_all(

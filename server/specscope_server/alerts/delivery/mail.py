@@ -36,7 +36,7 @@ def send_mail(
         codes = [int(code) for code, _ in error.recipients.values()]
         return _judged(min(codes)), min(codes)
     except smtplib.SMTPNotSupportedError:
-        return Permanent("the mail server has no STARTTLS or no log-in; see `security`"), None
+        return Permanent("the mail server has no STARTTLS or no log-in; see `security`", True), None
     except ssl.SSLCertVerificationError as error:
         raise Lost(
             f"the certificate is not valid for this name: {error.verify_message}", was_sent=False
@@ -107,4 +107,4 @@ def _judged(code: int) -> Verdict:
     if 400 <= code < 500 or code == -1:
         return Retry(f"SMTP {code}")
     hint = "; check user and password" if code in (530, 534, 535) else ""
-    return Permanent(f"SMTP {code}: the mail server refuses it{hint}")
+    return Permanent(f"SMTP {code}: the mail server refuses it{hint}", bool(hint))

@@ -100,14 +100,14 @@ def _channel(
 
 
 def _moved(before: Breaker, attempted: Attempted, now_ms: int) -> Breaker:
-    """Return the breaker. A message that is refused for good says nothing against the receiver's health."""
+    """Return the breaker. That a message is refused for good says nothing of others, unless all would be."""
     match attempted.outcome:
         case "delivered":
             return before.succeeded()
         case "retry" | "unknown":
             return before.failed(now_ms)
         case "permanent":
-            return before.refused()
+            return before.failed(now_ms) if attempted.is_of_channel else before.refused()
         case "gone":
             return before
 

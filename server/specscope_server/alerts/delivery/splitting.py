@@ -25,6 +25,8 @@ class Room:
 
     cards: int = 10
     others: Others = "fill"
+    alone: frozenset[str] = frozenset()
+    """Ids of alerts of each of which it is told by itself."""
 
 
 def room_of(kind_name: str, config: str) -> Room:
@@ -53,7 +55,9 @@ def split(whole: Notification, room: Room) -> list[Notification]:
     others = [card for card in whole.alerts if card.alert_id in known]
     if room.others == "always" or (room.others == "repeat" and whole.cause == "repeat"):
         new, others = [*new, *others], []
-    parts = [new[start : start + room.cards] for start in range(0, len(new), room.cards)]
+    together = [card for card in new if card.alert_id not in room.alone]
+    parts = [[card] for card in new if card.alert_id in room.alone]
+    parts += [together[start : start + room.cards] for start in range(0, len(together), room.cards)]
     shown = _shown(others, parts, room)
     if shown:
         parts = [*parts[:-1], [*(parts[-1] if parts else []), *shown]]
@@ -75,4 +79,5 @@ def _shown(others: Sequence[Card], parts: Sequence[Sequence[Card]], room: Room) 
     """Return the alerts that fire as before and have room in the last part."""
     if room.others != "fill":
         return ()
-    return others[: room.cards - (len(parts[-1]) if parts else 0)]
+    last = parts[-1] if parts else ()
+    return () if any(card.alert_id in room.alone for card in last) else others[: room.cards - len(last)]

@@ -42,21 +42,40 @@ class Decision:
     """Ids of those that fire and must be told: new ones, and those that somebody took or gave back."""
 
 
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Ids of alerts of which a channel was to be told, and was not."""
+
+    lost: Collection[str] = ()
+    """Fires that were given up."""
+    held: Collection[str] = ()
+    """Fires that it refused so lately that it is not tried again yet."""
+    unended: Collection[str] = ()
+    """It knows that they fired, and their end was given up."""
+
+
+NOTHING_FAILED = Failures()
+
+
 def decide(
     told: Told,
     firing: Sequence[Alert],
     on: Collection[str],
     now_ms: int,
     route: Route,
-    lost: Collection[str] = (),
+    failures: Failures = NOTHING_FAILED,
 ) -> Decision:
     """Return the decision.
 
     ``firing``: alerts of the group that are not muted. ``on``: ids of all alerts that fire, muted ones and
-    those of other groups too. ``lost``: ids that were told of as firing in notifications that were given up:
-    they never got there.
+    those of other groups too.
     """
-    told = replace(told, firing={key: by for key, by in told.firing.items() if key not in lost})
+    there = {key: by for key, by in told.firing.items() if key not in failures.lost}
+    told = replace(told, firing={**dict.fromkeys(sorted(failures.unended), ""), **there})
+    held = {alert.alert_id for alert in firing if alert.alert_id in failures.held} - told.firing.keys()
+    firing = [alert for alert in firing if alert.alert_id not in held]
+    if held and not (firing or told.firing):
+        return Decision(f"{len(held)} refused lately, told again later", replace(told, next_flush_ms=None))
     loud = {alert.alert_id for alert in firing}
     new = sorted(loud - told.firing.keys())
     over = sorted(told.firing.keys() - loud - set(on))

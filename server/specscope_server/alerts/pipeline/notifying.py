@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -11,11 +11,11 @@ import orjson
 from sqlalchemy import Connection, Engine, bindparam, func, select, update
 
 from specscope_server.alerts.channels.notification import Card
-from specscope_server.alerts.delivery.outbox import WAITING, known_and_told
 from specscope_server.alerts.delivery.splitting import Room, room_of
 from specscope_server.alerts.pipeline import outbox
 from specscope_server.alerts.pipeline.alert import Alert
 from specscope_server.alerts.pipeline.dedup import Decision, Told, decide
+from specscope_server.alerts.pipeline.given_up import GivenUp, given_up
 from specscope_server.alerts.pipeline.group import EVERYTHING, Group, Route, grouped, routes_of, told_by
 from specscope_server.alerts.pipeline.inhibit import inhibited
 from specscope_server.alerts.pipeline.outbox import KeptGroup
@@ -25,7 +25,7 @@ from specscope_server.alerts.rules.reading import Cause
 from specscope_server.alerts.rules.schema import Inhibition
 from specscope_server.alerts.silences.matchers import MATCHERS
 from specscope_server.alerts.states.machine import ON, State
-from specscope_server.models import Channel, Delivery, DeliveryAlert, Silence
+from specscope_server.models import Channel, Silence
 from specscope_server.store.chunks import chunks
 from specscope_server.store.engine import write_transaction
 
@@ -61,8 +61,7 @@ class Known:
     silences: Sequence[ActiveSilence]
     channels: Mapping[str, Room]
     """Name → what one notification to it may hold."""
-    lost: Mapping[str, set[str]]
-    """Channel → alerts that it should have been told of, and was not."""
+    given_up: GivenUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +99,13 @@ def _read(connection: Connection, now_ms: int) -> Known:
     told: dict[str, list[str]] = {}
     for group in kept.values():
         told.setdefault(group.channel, []).extend(group.told.firing)
-    lost = {channel: lost_ids(connection, channel, ids) for channel, ids in told.items()}
     silences = active_silences(connection, now_ms)
-    return Known(kept, alerts, silences, usable_channels(connection), lost)
+    rooms = usable_channels(connection)
+    failed = given_up(connection, told, rooms, now_ms)
+    channels = {
+        name: replace(room, alone=frozenset(failed.alone.get(name, ()))) for name, room in rooms.items()
+    }
+    return Known(kept, alerts, silences, channels, failed)
 
 
 def _groups(
@@ -112,7 +115,8 @@ def _groups(
     loud = [alert for alert in known.alerts if alert.fingerprint not in muted]
     groups = grouped(loud, routes, known.channels)
     for key, kept in known.kept.items():
-        if kept.channel in known.channels and key not in groups and not kept.is_idle:
+        is_done = kept.is_idle and key not in known.given_up.unended
+        if kept.channel in known.channels and key not in groups and not is_done:
             groups[key] = Group(kept.channel, kept.key, kept.labels, _route_of(kept, routes))
     return groups
 
@@ -125,7 +129,7 @@ def _decisions(
     for key, group in groups.items():
         kept = known.kept.get(key)
         told = Told() if kept is None else kept.told
-        decision = decide(told, group.alerts, on, now_ms, group.route, known.lost.get(group.channel, ()))
+        decision = decide(told, group.alerts, on, now_ms, group.route, known.given_up.of(*key))
         done.reasons[key] = decision.reason
         if kept is None or decision.told != told or decision.cause is not None:
             yield Decided(group, kept, decision)
@@ -183,28 +187,6 @@ def usable_channels(connection: Connection) -> dict[str, Room]:
     """Return the names of channels that are told of alerts, and what a notification to each may hold."""
     query = select(Channel.name, Channel.kind, Channel.config).where(Channel.enabled).order_by(Channel.name)
     return {row.name: room_of(row.kind, row.config) for row in connection.execute(query)}
-
-
-def lost_ids(connection: Connection, channel: str, alert_ids: list[str]) -> set[str]:
-    """Return those of the alerts whose fire was given up before this channel could be told of it."""
-    if not alert_ids:
-        return set()
-    lost: set[str] = set()
-    for part in chunks(sorted(alert_ids)):
-        known, told = known_and_told(connection, channel, list(part))
-        unsure = sorted(known - told)
-        waits = (
-            select(DeliveryAlert.alert_id)
-            .join(Delivery, Delivery.id == DeliveryAlert.delivery_id)
-            .where(
-                Delivery.channel == channel,
-                Delivery.status.in_(WAITING),
-                DeliveryAlert.status == "firing",
-                DeliveryAlert.alert_id.in_(unsure),
-            )
-        )
-        lost |= set(unsure) - set(connection.scalars(waits))
-    return lost
 
 
 def ended_cards(connection: Connection, alert_ids: Sequence[str], now_ms: int) -> dict[str, Card]:
