@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from specscope_server.alerts.rules.reading import LabelKey
 from specscope_server.alerts.rules.reads import Frame, Grid, grid_of
 from specscope_server.kit.signal import SignalQuery, SignalSeries, Target, Why
-from specscope_server.models import Launch
+from specscope_server.models import Launch, Server
 from specscope_server.store.lookup import launches_between
 
 LOOK_BACK_MS = 24 * 3_600_000
@@ -82,7 +82,9 @@ def _keep(session: Session, key: tuple[Any, ...], make: Callable[[], Grid]) -> G
 
 @dataclass(frozen=True, slots=True)
 class OfLaunch:
-    """A signal over a launch: the one with this id, or ('') the one before that which runs then."""
+    """A signal over a launch: the one with this id, also of another server, or ('') the one before that which
+    runs then.
+    """
 
     signal: str
     launch: str
@@ -98,6 +100,8 @@ class OfLaunch:
         return Grid([_spread(first, points, size) for first, points in found.values()], size)
 
     def _of_server(self, session: Session, frame: Frame, server: Target) -> dict[int, Grid]:
+        if self.launch:
+            return self._of_run(session, frame, server, int(self.launch))
         launches = launches_between(session, server.id, 0, int(frame.times_ms[-1]) + 1)
         found = {}
         for place, time_ms in enumerate(frame.times_ms.tolist()):
@@ -106,9 +110,20 @@ class OfLaunch:
                 found[place] = _measured(session, frame, server, self.signal, chosen)
         return found
 
-    def _choose(self, begun: Sequence[Launch]) -> Launch | None:
-        if self.launch:
-            return next((one for one in begun if one.id == int(self.launch)), None)
+    def _of_run(self, session: Session, frame: Frame, server: Target, number: int) -> dict[int, Grid]:
+        """Return the same run for every server: a yardstick for those of a fleet."""
+        launch = session.get(Launch, number)
+        if launch is None:
+            return {}
+        owner = session.get_one(Server, launch.server_id)
+        found = _measured(session, frame, Target(owner.id, owner.name), self.signal, launch)
+        named = [replace(one, labels={**one.labels, "server": server.name}) for one in found.series]
+        grid = Grid(named, found.size, found.unit, found.n_unit)
+        times = enumerate(frame.times_ms.tolist())
+        return {place: grid for place, time_ms in times if launch.first_seen_ms <= time_ms}
+
+    @staticmethod
+    def _choose(begun: Sequence[Launch]) -> Launch | None:
         if len(begun) < 2:
             return None
         alike = [one for one in begun[:-1] if (one.algorithm is None) == (begun[-1].algorithm is None)]

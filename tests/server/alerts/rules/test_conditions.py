@@ -13,6 +13,7 @@ from specscope_server.alerts.rules.backtest import backtest
 from specscope_server.alerts.rules.evaluate import evaluate
 from specscope_server.alerts.rules.reading import Cause, Status
 from specscope_server.store.ingest import IngestWriter
+from specscope_server.store.retention import Retention, enforce
 
 HALF_HOUR = 360
 """Scrapes."""
@@ -110,6 +111,47 @@ def test_a_drop_against_the_launch_before(sqlite_engine: Engine, feed: Feed) -> 
     assert found.status is Status.BREACH
     [found] = readings(sqlite_engine, at(119), rule_of(drop))
     assert found.status is Status.NO_DATA
+
+
+def test_a_run_of_one_server_is_a_baseline_for_others(sqlite_engine: Engine, feed: Feed) -> None:
+    feed.launch("a1")
+    counted(feed, 0, 120, accepted=60)
+    other = Feed(feed.writer, "gpu2:30000")
+    other.launch("b1", time_ms=at(120))
+    counted(other, 120, 60, accepted=36)
+    drop = {
+        "kind": "relative",
+        "signal": "acceptance.accept_length",
+        "drop": 0.1,
+        "match": {"server": "gpu2*"},
+    }
+    [found] = readings(sqlite_engine, at(180), rule_of({**drop, "baseline": "launch:1"}))
+    assert (found.status, found.labels) == (Status.BREACH, {"server": "gpu2:30000"})
+    assert found.evidence["before"] == pytest.approx(2.5, abs=0.02)
+    [found] = readings(sqlite_engine, at(180), rule_of({**drop, "baseline": "launch:77"}))
+    assert found.status is Status.NO_DATA
+
+
+def test_a_drop_against_the_same_hour_last_week(sqlite_engine: Engine) -> None:
+    """Also when the raw samples of that hour are removed and only the sums by minute are left."""
+    week, hour = 7 * 24 * 720, 720
+    now_ms = at(week + hour // 2 + 60)
+    feed = Feed(IngestWriter(sqlite_engine, lambda: now_ms))
+    feed.launch()
+    counted(feed, 0, hour, accepted=60)
+    counted(feed, week - hour, hour, accepted=20)  # the hour before is no yardstick
+    counted(feed, week, hour // 2 + 60, accepted=36)
+    drop = rule_of({
+        "kind": "relative", "signal": "acceptance.accept_length", "drop": 0.1, "window": "10m",
+        "baseline": "same_hour_last_week",
+    })  # fmt: skip
+    [found] = readings(sqlite_engine, now_ms, drop)
+    assert (found.status, found.evidence["before"]) == (Status.BREACH, pytest.approx(2.5, abs=0.02))
+    assert "in the same hour last week" in found.reason
+    removed = enforce(sqlite_engine, Retention(raw_days=6), now_ms)
+    assert removed.rows["sample"] > 0
+    [later] = readings(sqlite_engine, now_ms, drop)
+    assert (later.status, later.evidence["before"]) == (Status.BREACH, pytest.approx(2.5, abs=0.02))
 
 
 def test_a_change_point_stands_out_of_the_windows_before(sqlite_engine: Engine, feed: Feed) -> None:

@@ -31,13 +31,13 @@ class Condition(SignalCondition):
 
     meaning: ClassVar[str] = (
         "The value differs from a baseline by more than a share of it: from what came just before, the same "
-        "hour last week, the launch before, or one chosen launch."
+        "hour last week, the launch before, or one chosen launch, of whichever server."
     )
 
     kind: Literal["relative"] = "relative"
     baseline: str = Field(
         "preceding",
-        description="`preceding`, `same_hour_last_week`, `previous_launch` or `launch:ID`",
+        description="`preceding`, `same_hour_last_week`, `previous_launch`, or `launch:ID` of any server",
         examples=["preceding", "launch:12"],
     )
     baseline_window: Window = Field(DAY_MS, description="Of `preceding`: how much of it")
@@ -75,7 +75,8 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
     sure_down = ~by_interval | ~np.isfinite(high) | (high < 0)
     sure_up = ~by_interval | ~np.isfinite(low) | (low > 0)
     breach = ((change < -drops) & sure_down) | ((change > rises) & sure_up)
-    has_base = (base.why == Why.OK) & np.isfinite(change)
+    # That nothing was read at the very end of a baseline takes nothing from what was measured in it.
+    has_base = np.isin(base.why, (Why.OK, Why.STALE)) & np.isfinite(change)
     why = np.where((grid.why == Why.OK) & ~has_base, np.uint8(Why.NO_DATA), grid.why)
     return Judged(grid, breach, why)
 
