@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from specscope_collectors.references.checkpointing import Checkpoint, Saved
+from specscope_collectors.references.checkpointing import Checkpoint, Looked, Saved
 from specscope_collectors.references.choosing import ROWS_OF_A_REQUEST, choose_files, choose_rows
 from specscope_collectors.references.document import Reference
 from specscope_collectors.references.errors import DumpError
@@ -27,7 +27,7 @@ from specscope_collectors.references.shapes import Told
 from specscope_collectors.references.showing import Shown
 from specscope_collectors.references.sums import COMPARED_ROWS, Rows, SlotSums, States, Table
 from specscope_collectors.references.telling import Read, tell
-from specscope_collectors.references.walking import files_of
+from specscope_collectors.references.walking import files_of, path_of
 
 DEFAULT_BUDGET_ROWS, MAX_BUDGET_ROWS = 65_536, 1_000_000
 DEFAULT_SEED = 20_260_401
@@ -84,6 +84,9 @@ class Building:
         self._dump = dump_of(order)
         self._files = files_of(order.root)
         self._chosen = choose_files(self._files, order.budget_rows, order.seed)
+        self._checkpoint = Checkpoint(order.checkpoint, self._key())
+        saved = self._checkpoint.load()
+        self._dump.layout = saved.looked.layout if saved is not None else None
         self._writer, self._first, self._opened = self._dump.settle(self._chosen[:PILOTS])
         width = self._first.hidden_size
         if order.norm_weight is not None and len(order.norm_weight) != width:
@@ -93,13 +96,15 @@ class Building:
         self._sketching = projection_of(width, SKETCH)
         self._scratch = np.zeros((2, ROWS_OF_A_REQUEST, width), np.float32)
         self._places = len(self._first.slots) + (self._first.last is not None)
-        self._shown = Shown()
         with one_thread():
-            self.limits, self.token_ids = self._look()
+            self._looked = saved.looked if saved is not None else self._look()
+        self.limits, self.token_ids = self._looked.limits, self._looked.token_ids
         ids = np.array(self.token_ids, np.int64)
         self._sums = [SlotSums(width, ids, math.inf if limit is None else limit) for limit in self.limits]
         self._table, self._refused, self._done = Table(), Refusals(), 0
         self._has_mask, self._tokens, self._digests = False, 0, [""] * len(self._chosen)
+        if saved is not None:
+            self._take_up(saved)
 
     @property
     def requests(self) -> int:
@@ -107,29 +112,31 @@ class Building:
         return len(self._chosen)
 
     def run(self, tell_progress: Tell = lambda done, total: None) -> Reference:
-        """Read what is still to be read. Raises DumpError when nothing could be read."""
-        checkpoint = Checkpoint(self.order.checkpoint, self._key())
-        saved = checkpoint.load()
-        if saved is not None:
-            self._take_up(saved)
+        """Read what is still to be read. Raises DumpError when nothing could be read.
+
+        The checkpoint stays until `forget`: what is returned here is not stored yet.
+        """
         try:
             with one_thread():
                 while self._done < len(self._chosen):
                     tell_progress(self._done, len(self._chosen))
                     self._read(self._done)
                     self._done += 1
-                    checkpoint.save_sometimes(self._saved)
+                    self._checkpoint.save_sometimes(self._saved)
         except KeyboardInterrupt:
-            checkpoint.save(self._saved())
+            self._checkpoint.save(self._saved())
             raise
         tell_progress(self._done, len(self._chosen))
         with one_thread():
-            reference = self._told()
-        checkpoint.remove()
-        return reference
+            return self._told()
 
-    def _look(self) -> tuple[list[float | None], tuple[int, ...]]:
-        """Return the limits of sinks by slot, and the token ids to keep directions of."""
+    def forget(self) -> None:
+        """Remove the checkpoint: the reference is stored."""
+        self._checkpoint.remove()
+
+    def _look(self) -> Looked:
+        """Return the limits of sinks by slot, the token ids to keep directions of, and rows to be shown."""
+        shown = Shown()
         norms: list[list[Floats]] = [[] for _ in range(self._places)]
         counts: Counter[int] = Counter()
         for name in self._chosen[:PILOTS]:
@@ -139,16 +146,18 @@ class Building:
                 continue
             rows = choose_rows(len(sample.token_ids), name, self.order.seed)
             rows = rows[rows >= HEAD_POSITIONS]
-            is_shown = self._shown.begin()
+            is_shown = shown.begin()
             for place, values in enumerate(states_of(opened, sample, rows, self._scratch[0])):
                 norms[place].append(States(values, self._scratch[1]).ln_norms)
                 if is_shown:
-                    self._shown.add(place, rows, sample.token_ids[rows], values, norms[place][-1])
+                    shown.add(place, rows, sample.token_ids[rows], values, norms[place][-1])
             body = sample.token_ids if sample.loss_mask is None else sample.token_ids[sample.loss_mask]
             counts.update(body.tolist())
         common = sorted(counts, key=lambda token: (-counts[token], token))[:COMMON_IDS]
         ids = self.order.token_ids or tuple(token for token in common if 0 <= token < 2**31)
-        return [sink_limit(np.concatenate(each)) for each in norms], tuple(sorted(set(ids)))
+        assert self._dump.layout is not None
+        limits = [sink_limit(np.concatenate(each)) for each in norms]
+        return Looked(self._dump.layout, limits, tuple(sorted(set(ids))), shown)
 
     def _read(self, number: int) -> None:
         name = self._chosen[number]
@@ -184,21 +193,15 @@ class Building:
     def _key(self) -> str:
         order = self.order
         weight = order.norm_weight.tobytes().hex()[:200] if order.norm_weight is not None else ""
-        parts = (
-            order.budget_rows,
-            order.seed,
-            self._dump.told,
-            self._dump.layout,
-            self.token_ids,
-            self.limits,
-            weight,
-        )
-        return f"{parts}\n" + "\n".join(self._chosen)
+        parts = (order.budget_rows, order.seed, self._dump.told, order.token_ids, weight)
+        files = (f"{name} {_stamp(path_of(order.root, name))}" for name in self._chosen)
+        return f"{parts}\n" + "\n".join(files)
 
     def _saved(self) -> Saved:
         return Saved(
-            self._done, self._tokens, self._has_mask, self._digests, self._refused, self._table, self._sums
-        )
+            self._looked, self._done, self._tokens, self._has_mask, self._digests, self._refused, self._table,
+            self._sums,
+        )  # fmt: skip
 
     def _take_up(self, saved: Saved) -> None:
         self._done, self._tokens, self._has_mask = saved.done, saved.tokens, saved.has_mask
@@ -215,6 +218,15 @@ class Building:
                 opened=self._opened, limits=self.limits, token_ids=self.token_ids,
                 table=self._table, sums=self._sums,
                 refused=self._refused, tokens=self._tokens, has_mask=self._has_mask, digests=self._digests,
-                shown=self._shown,
+                shown=self._looked.shown,
             ),
         )  # fmt: skip
+
+
+def _stamp(path: Path) -> str:
+    """Return what changes when a file does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return "gone"
+    return f"{found.st_size} {found.st_mtime_ns}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 import zipfile
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specscope_collectors.references.reading import Refusals
+from specscope_collectors.references.reading import Layout, Refusals
+from specscope_collectors.references.showing import Shown
 from specscope_collectors.references.sums import SlotSums, Table
 
 SAVE_SECONDS = 10.0
@@ -33,9 +35,21 @@ class SavedSums:
 
 
 @dataclass(slots=True)
+class Looked:
+    """What a look at the first requests told: it is not taken again."""
+
+    layout: Layout
+    limits: list[float | None]
+    """Of sinks, by place; ∞ = nothing is one, None = not known."""
+    token_ids: tuple[int, ...]
+    shown: Shown
+
+
+@dataclass(slots=True)
 class Saved:
     """How far a build has come."""
 
+    looked: Looked
     done: int
     tokens: int
     has_mask: bool
@@ -63,6 +77,7 @@ class Checkpoint:
                 head = json.loads(found["head"].tobytes())
                 if head["key"] != self._key:
                     return None
+                looked = _looked(head["looked"])
                 table = Table({name: [found[f"table_{name}"]] for name in head["columns"]}, head["rows"])
                 sums = [
                     SavedSums(*(found[f"{name}_{place}"] for name in ("channels", "tokens", "token_rows")))
@@ -71,7 +86,9 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             return None
         refused = Refusals(Counter(head["refused"]), head["examples"])
-        return Saved(head["done"], head["tokens"], head["has_mask"], head["digests"], refused, table, sums)
+        return Saved(
+            looked, head["done"], head["tokens"], head["has_mask"], head["digests"], refused, table, sums
+        )
 
     def save_sometimes(self, state: Callable[[], Saved]) -> None:
         """Save when the last time is long ago."""
@@ -83,7 +100,8 @@ class Checkpoint:
         if self._path is None:
             return
         head = {
-            "key": self._key, "columns": list(state.table.columns), "rows": state.table.rows,
+            "key": self._key, "looked": _told(state.looked),
+            "columns": list(state.table.columns), "rows": state.table.rows,
             "places": len(state.sums), "done": state.done, "tokens": state.tokens, "has_mask": state.has_mask,
             "digests": state.digests, "refused": dict(state.refused.counts),
             "examples": state.refused.examples,
@@ -94,7 +112,7 @@ class Checkpoint:
             arrays |= {
                 f"{name}_{place}": getattr(sums, name) for name in ("channels", "tokens", "token_rows")
             }
-        hidden = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        hidden = self._hidden(self._path)
         try:
             with hidden.open("wb") as file:
                 np.savez(file, **arrays)
@@ -107,7 +125,28 @@ class Checkpoint:
         self._saved_at = self._clock()
 
     def remove(self) -> None:
-        """Remove the file: the build is done."""
-        if self._path is not None:
+        """Remove the file, and what a kill left of the next one: the build is done."""
+        for path in (self._path, self._hidden(self._path)) if self._path is not None else ():
             with suppress(OSError):
-                self._path.unlink()
+                path.unlink()
+
+    @staticmethod
+    def _hidden(path: Path) -> Path:
+        """Return where it is written: what a kill left of one is overwritten by the next."""
+        return path.with_name(f".{path.name}.new")
+
+
+def _told(looked: Looked) -> dict[str, Any]:
+    layout = looked.layout
+    return {
+        "layout": [layout.hidden_size, layout.slots, layout.has_last],
+        "limits": ["none" if limit is None else str(limit) for limit in looked.limits],
+        "token_ids": list(looked.token_ids), "shown": looked.shown.saved(),
+    }  # fmt: skip
+
+
+def _looked(found: dict[str, Any]) -> Looked:
+    limits = [None if limit == "none" else float(limit) for limit in found["limits"]]
+    if any(limit is not None and math.isnan(limit) for limit in limits):
+        raise ValueError("a limit of sinks is not a number")
+    return Looked(Layout(*found["layout"]), limits, tuple(found["token_ids"]), Shown.of(found["shown"]))

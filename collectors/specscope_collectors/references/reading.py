@@ -83,11 +83,12 @@ class Dump:
         return opened, sample
 
     def settle(self, names: list[str]) -> tuple[Writer, Sample, DumpFile]:
-        """Decide the layout and the writer by the majority of these files.
+        """Decide the layout and the writer by the majority of these files; where the layout is known, by the
+        first file that has it.
 
         Raises DumpError when none can be read, with the reasons; AmbiguousWidthError when it must be told.
         """
-        layouts: Counter[Layout] = Counter()
+        known, layouts = self.layout, Counter[Layout]()
         kept: dict[Layout, tuple[Writer, Sample, DumpFile]] = {}
         refused, ambiguous = Refusals(), None
         for name in names:
@@ -103,6 +104,8 @@ class Dump:
             if layout_of(sample) not in kept:
                 writer = writer_of(opened, sample, bool(ROWS_FOLDER.search(name)))
                 kept[layout_of(sample)] = (writer, sample, opened)
+            if known is not None:
+                break
         if not layouts:
             if ambiguous is not None:
                 raise ambiguous

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,15 @@ class Shown:
     rows: list[tuple[int, int, int, int, Floats, float]] = field(default_factory=list)
     """Request, place, position, token id, first values, ln norm."""
     requests: int = 0
+
+    @classmethod
+    def of(cls, saved: Sequence[Sequence[Any]]) -> Shown:
+        """Return what `saved` returned."""
+        return cls([(*each[:4], np.array(each[4], np.float32), each[5]) for each in saved])
+
+    def saved(self) -> list[list[Any]]:
+        """Return the rows as JSON holds them."""
+        return [[*each[:4], [float(value) for value in each[4]], each[5]] for each in self.rows]
 
     def begin(self) -> bool:
         """Say whether rows of one more request are shown."""

@@ -123,6 +123,7 @@ def build(
         typer.echo("specscope reference: stopped; run the same again to go on", err=True)
         raise typer.Exit(STOPPED) from None
     write(reference, target)
+    building.forget()
 
 
 @app.command("inspect")

@@ -97,9 +97,12 @@ def replay_torch(
 def write(reference: Reference, out: Path | None) -> None:
     """Write a reference whole or not at all, and say what it holds."""
     target = out or Path(f"{file_name(reference.name)}{SUFFIX}")
-    hidden = target.with_name(f".{target.name}.{os.getpid()}")
+    hidden = target.with_name(f".{target.name}.new")
     try:
-        hidden.write_bytes(packed(reference))
+        with hidden.open("wb") as file:
+            file.write(packed(reference))
+            file.flush()
+            os.fsync(file.fileno())
         hidden.replace(target)
     finally:
         hidden.unlink(missing_ok=True)
