@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 from specscope_collectors.states.rules import Fault
+from specscope_server.drift.budget import false_alarms
 from specscope_server.drift.cells import Judgement
 from specscope_server.drift.choosing import Asked, choose
 from specscope_server.drift.invariants import EMBEDDING, NOT_FINITE
@@ -45,6 +47,7 @@ class Point:
     rows: float = np.nan
     requests: float = np.nan
     words: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 def moments(session: Session, query: SignalQuery, server: Target) -> list[Moment | None]:
@@ -101,20 +104,23 @@ def _series(server: Target, names: Labels, place: Labels, found: Sequence[Point 
         why=np.array([point.why for point in points], dtype=np.uint8),
         n=np.array([point.rows for point in points]),
         requests=np.array([point.requests for point in points]),
-        note=words, evidence={"words": words},
+        note=words, evidence={**points[-1].evidence, "words": words},
     )  # fmt: skip
 
 
 def _verdicts(moment: Moment) -> dict[Labels, Point]:
     found: dict[Labels, Point] = {}
-    for slot in sorted({cell.slot for cell in moment.cells}):
+    slots = sorted({cell.slot for cell in moment.cells})
+    cost = false_alarms([cell.facts for cell in moment.cells], len(slots))
+    budget = {name: getattr(cost, name) for name in ("expected_per_month", "budget_per_month")}
+    for slot in slots:
         cells = [cell for cell in moment.cells if cell.slot == slot]
         verdict = slot_verdict(cells, moment.scene.yard)
         windows = [cell.newest for cell in cells if cell.newest]
         why = Why.OK if verdict.state in VALUES else _why(verdict.state)
         found[(str(slot),)] = Point(
             VALUES.get(verdict.state, np.nan), why, sum(each.rows for each in windows),
-            sum(each.requests for each in windows), verdict.headline,
+            sum(each.requests for each in windows), verdict.headline, {"false_alarms": budget},
         )  # fmt: skip
     return found
 

@@ -40,4 +40,7 @@ def test_a_confirmed_wrong_layer_fires_and_names_the_slot(known: Served) -> None
     known.windows(WRONG, 2, phases=PHASES[:1], told=TRAINED, start_ms=T0 + 2 * WINDOW_MS)
     found = breaches(known, 4)
     assert [reading.labels["slot"] for reading in found] == ["0"]
-    assert "not what the draft was trained on" in found[0].reason
+    assert "not what the draft was trained on (false alarms expected: at most " in found[0].reason
+    assert "a month, budget 1)" in found[0].reason
+    cost = found[0].evidence["conditions"][0]["false_alarms"]
+    assert 0 <= cost["expected_per_month"] < cost["budget_per_month"] == 1

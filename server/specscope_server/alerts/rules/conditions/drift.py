@@ -2,12 +2,13 @@
 
 Plain distances follow the text that is served, so no rule compares them with a limit. The signal is a level
 of each slot and phase: 0 = as trained, 1 = suspected, 2 = wrong (confirmed by two of three windows, or an
-invariant). How often that is a false alarm is the verdict's own budget, which the signal's evidence tells.
+invariant). How often that is a false alarm is bounded by measurement; reason and evidence tell that and the
+verdict's own budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -50,4 +51,10 @@ def explain(
     """Return the level in words; the series' own words say what is nearest."""
     level = int(np.nan_to_num(reads[0].value[place]))
     words = ["as trained", "suspected to differ from training", "not what the draft was trained on"]
-    return f"hidden states are {words[min(max(level, 0), 2)]}", {"signal": condition.signal, "level": level}
+    cost = reads[0].series[place[0]].evidence.get("false_alarms")
+    budget = ""
+    if level > 0 and isinstance(cost, Mapping):
+        expected, most = cost["expected_per_month"], cost["budget_per_month"]
+        budget = f" (false alarms expected: at most {expected:.2g} a month, budget {most:g})"
+    evidence = {"signal": condition.signal, "level": level}
+    return f"hidden states are {words[min(max(level, 0), 2)]}{budget}", evidence
