@@ -50,7 +50,7 @@ def store_channels(connection: Connection, wanted: list[Wanted], author: Author,
 
     Raises `InvalidInput` for a name that a channel made by REST has. What is the same is not written.
     """
-    rows = {row.name: row for row in connection.execute(select(Channel.__table__))}
+    rows = {row.name: row for row in connection.execute(select(Channel.__table__).with_for_update())}
     taken = [each.name for each in wanted if each.name in rows and rows[each.name].origin == FROM_API]
     if taken:
         raise InvalidInput(

@@ -41,9 +41,13 @@ class Author:
     at_ms: int
 
 
-def find(connection: Connection, name: str) -> Row[Any]:
-    """Return a channel's row. Raises `NotFound`."""
-    row = connection.execute(select(Channel.__table__).where(Channel.name == name)).one_or_none()
+def find(connection: Connection, name: str, *, to_change: bool = False) -> Row[Any]:
+    """Return a channel's row. Raises `NotFound`.
+
+    ``to_change``: locked until the transaction ends, so that no attempt moves its breaker meanwhile.
+    """
+    query = select(Channel.__table__).where(Channel.name == name)
+    row = connection.execute(query.with_for_update() if to_change else query).one_or_none()
     if row is None:
         raise NotFound(f"there is no channel {name[:60]!r}; see /api/v1/alerts/channels")
     return row
@@ -97,7 +101,7 @@ def change(connection: Connection, wanted: Wanted, author: Author, vault: Vault)
 
 def switch(connection: Connection, name: str, enabled: bool, author: Author) -> None:
     """Turn a channel on (its breaker starts anew) or off; also one of the file."""
-    row = find(connection, name)
+    row = find(connection, name, to_change=True)
     breaker = next_breaker(connection, row, enabled, f"by {author.actor}", author.at_ms)
     connection.execute(
         update(Channel)
@@ -134,7 +138,7 @@ def tell_removed(connection: Connection, row: Row[Any], how: str, at_ms: int) ->
 
 
 def _own(connection: Connection, name: str) -> Row[Any]:
-    row = find(connection, name)
+    row = find(connection, name, to_change=True)
     if row.origin == FROM_FILE:
         raise InvalidInput(f"the channel {name!r} stands in the alerts file; change it there")
     return row
