@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from specscope_collectors.states import distances
-from specscope_collectors.states.post_norm import mean_square
+from specscope_collectors.states.post_norm import normed_square
 from specscope_collectors.states.rules import Judged, judge
 from specscope_collectors.states.sums import Norms, Sums, added, counted, nothing, sums_of
 from specscope_server.drift.kept import KeptByStore
@@ -176,7 +176,7 @@ def _facts(plan: Plan, read: Window, before: Sums | None, judged: Judged | None,
 
 def _square(window: Sums, yard: Yardstick) -> float | None:
     weight = yard.training.norm_weight if yard.training is not None else None
-    return mean_square(window, weight) if weight is not None else None
+    return normed_square(window, weight) if weight is not None else None
 
 
 def apart(window: Sums, other: Sums) -> Apart:

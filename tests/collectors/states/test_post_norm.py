@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.support.synthetic_states import Floats, Target, post_norm, profile_of
 
-from specscope_collectors.states.post_norm import is_post_norm, mean_square
+from specscope_collectors.states.post_norm import is_post_norm, mean_square, normed_square
 from specscope_collectors.states.sums import Sums, added, sums_of
 
 TARGET = Target(hidden_size=48, layers=6, vocabulary=24)
@@ -54,3 +54,21 @@ def test_windows_of_older_probes_add_up_with_newer_ones() -> None:
     assert (old.energy_rows, new.energy_rows, both.energy_rows) == (256, 97, 353)
     expected = (256 * square_of(old) + 97 * square_of(new)) / 353
     assert square_of(both) == pytest.approx(expected, rel=1e-5)
+
+
+def test_rows_that_happen_to_be_so_large_on_average_are_not_behind_the_norm() -> None:
+    """What a block puts out without the residual is of any size, and its norms are spread."""
+    spread = np.exp(0.3 * np.random.default_rng(6).normal(size=(256, 1)))
+    states = spread * TARGET.states(TEXT, 4)
+    states /= np.sqrt(((states / WEIGHT) ** 2).mean())
+    window = sums_of(profile_of(states, TEXT))
+    assert is_post_norm(square_of(window))
+    found = normed_square(window, WEIGHT)
+    assert found is not None
+    assert abs(found - 1) > 0.1
+
+
+def test_a_normed_state_is_one_by_both_means() -> None:
+    for weight in (WEIGHT, WEIGHT - 1):
+        found = normed_square(sums_of(profile_of(post_norm(TARGET.states(TEXT, 6), WEIGHT), TEXT)), weight)
+        assert found == pytest.approx(1, abs=0.01)
