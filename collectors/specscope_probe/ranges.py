@@ -1,7 +1,7 @@
 """Named ranges in torch's profiler: while somebody records a trace, each phase stands in it by our name.
 
-SGLang names some phases itself from 0.5.15 on; older versions name none, and their traces can then be read
-all the same. Outside of a recording this costs one look at a flag of torch's.
+SGLang names some phases itself from 0.5.15 on; those before (0.5.8 and 0.5.13 were looked at) name none, and
+their traces can then be read all the same. Outside of a recording this costs one look at a flag of torch's.
 """
 
 from __future__ import annotations

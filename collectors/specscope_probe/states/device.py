@@ -29,7 +29,7 @@ class Open:
 
     buffer: Buffer
     rows: int
-    phases: tuple[int, ...]
+    phases: slice
     """Phases that its rows may have."""
     indices: Any
     thresholds: Any
@@ -84,7 +84,7 @@ class Reducer:
     ) -> Open:  # fmt: skip
         """Start with the rows at ``chosen``; ``ids``, ``positions`` and ``phase_of`` are of all rows.
 
-        ``phase_of`` None: all rows have the only phase.
+        ``phase_of`` None: all rows have the only phase. ``phases`` are successive numbers.
         """
         self._follow_stream()
         buffer = self._free.pop()
@@ -100,14 +100,16 @@ class Reducer:
         else:
             small["phases"] = phase_of.index_select(0, indices)
         is_body = small["positions"] >= HEAD
-        in_phase = self.torch.stack([(small["phases"] == phase) & is_body for phase in phases])
+        of = slice(phases[0], phases[-1] + 1)
+        numbers = self.torch.arange(of.start, of.stop, device=self._device)
+        in_phase = (small["phases"] == numbers.unsqueeze(1)) & is_body
         shapes = {"ln_norms": (), "sketches": (SKETCH,), "first_values": (FIRST_VALUES,)}
         for name, tail in shapes.items():
             small[name] = self.torch.empty((rows, self.slots, *tail), device=self._device)
         places = self._token_places(small["ids"])
         limits = buffer.thresholds.to(self._device, non_blocking=True)
         is_new = self._is_new(small, is_summed=not np.isneginf(thresholds).any())
-        return Open(buffer, rows, phases, indices, limits, in_phase, places, is_new, small)
+        return Open(buffer, rows, of, indices, limits, in_phase, places, is_new, small)
 
     def add(self, opened: Open, first: int, states: Any) -> None:
         """Add the states [rows, m, H] of slots ``first`` … ``first + m − 1``; they are ours to change."""
@@ -116,29 +118,28 @@ class Reducer:
         values = states.float()
         norms = torch.linalg.vector_norm(values, dim=-1)
         opened.small["first_values"][:, slots] = values[..., :FIRST_VALUES]
-        is_good = torch.isfinite(norms) & (norms > 0)
+        is_good = (norms > 0) & (norms < torch.inf)
+        is_bad = ~is_good
         ln_norms = norms.log()
         opened.small["ln_norms"][:, slots] = ln_norms
-        values.masked_fill_(~is_good.unsqueeze(-1), 0.0)
-        units = values / norms.masked_fill(~is_good, 1.0).unsqueeze(-1)
+        values.masked_fill_(is_bad.unsqueeze(-1), 0.0)
+        units = values / norms.masked_fill(is_bad, 1.0).unsqueeze(-1)
         is_other = is_good & (ln_norms <= opened.thresholds[slots])
         projected = (units.view(-1, self.hidden_size) @ self._projection).view(*norms.shape, SIZE)
         opened.small["sketches"][:, slots] = projected[..., :SKETCH]
-        weights = [(mask.unsqueeze(-1) & is_other).unsqueeze(-1).float() for mask in opened.in_phase]
-        for phase, weight in zip(opened.phases, weights, strict=True):
-            self._channels[phase, slots, 0] += (units * weight).sum(0)
-            self._add_tokens(opened, phase, slots, projected * weight)
+        # Shape (phases, rows, m, 1): all phases at once, as each call costs the host its launch.
+        weights = (opened.in_phase.unsqueeze(-1) & is_other).unsqueeze(-1).float()
+        sums = self._channels[opened.phases, slots]
+        sums[:, :, 0].add_((units * weights).sum(1))
+        if opened.token_places is not None:
+            tokens = (projected * weights).transpose(1, 2)
+            self._tokens[opened.phases, slots].index_add_(2, opened.token_places, tokens)
         units.square_()
         values.square_()
-        is_new = opened.is_new.view(-1, 1, 1)
-        for phase, weight in zip(opened.phases, weights, strict=True):
-            self._channels[phase, slots, 1] += (units * weight).sum(0)
-            self._channels[phase, slots, 2] += (values * (weight * is_new)).sum(0)
-            self._distinct[phase, slots] += (weight * is_new).sum(0).squeeze(-1)
-
-    def _add_tokens(self, opened: Open, phase: int, slots: slice, projected: Any) -> None:
-        if opened.token_places is not None:
-            self._tokens[phase, slots].index_add_(1, opened.token_places, projected.transpose(0, 1))
+        sums[:, :, 1].add_((units * weights).sum(1))
+        weights *= opened.is_new.view(-1, 1, 1)
+        sums[:, :, 2].add_((values * weights).sum(1))
+        self._distinct[opened.phases, slots].add_(weights.sum(1).squeeze(-1))
 
     def finish(self, opened: Open) -> Buffer:
         """Send what is small to the host; the buffer may be read once its ``done`` has passed."""

@@ -36,7 +36,7 @@ class StateOptions:
     is_calibrating: bool = False
     is_replaying: bool = False
     """Keep whole rows of requests that ask for it by their id."""
-    verify_every: int = 100
+    verify_every: int = 200
     """Sample every k-th verify forward."""
     prefill_every: int = 20
     """Sample every k-th prefill forward."""

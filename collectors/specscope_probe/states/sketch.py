@@ -42,9 +42,8 @@ class NormSketch:
         self.sum_of_squares += float((values * values).sum())
         self.minimum = min(self.minimum, float(values.min()))
         self.maximum = max(self.maximum, float(values.max()))
-        found, counts = np.unique(np.floor(values / BIN_WIDTH).astype(np.int64), return_counts=True)
-        for place, count in zip(found.tolist(), counts.tolist(), strict=True):
-            self.bins[place] = self.bins.get(place, 0) + count
+        for place in np.floor(values / BIN_WIDTH).astype(np.int64).tolist():  # few rows: quicker than unique
+            self.bins[place] = self.bins.get(place, 0) + 1
 
     def described(self) -> dict[str, Any]:
         """Return it as ``LnNorms`` of the contract; without rows all moments are 0."""

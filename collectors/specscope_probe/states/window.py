@@ -96,10 +96,9 @@ class Window:
                 tally.add(ln_norms[rows], sample.origin.requests[rows].tolist())
         others = np.flatnonzero(in_phase & classes[OTHER] & np.isfinite(ln_norms))
         comparison = self.comparisons.setdefault((phase, slot), Comparison())
-        for row in others.tolist():
-            comparison.add(
-                int(sample.ids[row]), int(sample.positions[row]), sample.sketches[row, slot], ln_norms[row]
-            )
+        comparison.add(
+            sample.ids[others], sample.positions[others], sample.sketches[others, slot], ln_norms[others]
+        )
         self._count_tokens(phase, slot, sample.ids[others])
 
     def _count_tokens(self, phase: str, slot: int, ids: NDArray[np.int64]) -> None:

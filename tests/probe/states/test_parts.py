@@ -140,10 +140,29 @@ def row(seed: int, scale: float = 1.0) -> Any:
     return (np.random.default_rng(seed).standard_normal(16) * scale).astype(np.float32)
 
 
+def compare(comparison: Comparison, token: int, position: int, sketch: Any, ln_norm: float) -> None:
+    """Compare one row."""
+    comparison.add(
+        np.array([token]), np.array([position]), sketch[np.newaxis], np.array([ln_norm], np.float32)
+    )
+
+
+def test_rows_of_one_sample_are_compared_as_if_they_came_one_by_one() -> None:
+    one_by_one, together = Comparison(), Comparison()
+    random = np.random.default_rng(5)
+    ids, positions = random.integers(0, 5, 60), random.integers(0, 9, 60)
+    sketches = np.stack([row(seed) for seed in random.integers(0, 7, 60)])
+    for at in range(60):
+        compare(one_by_one, ids[at], positions[at], sketches[at], 1.5)
+    together.add(ids, positions, sketches, np.full(60, 1.5, np.float32))
+    assert together.counts == one_by_one.counts
+    assert all(together.counts.values())
+
+
 def test_rows_that_are_equal_with_different_tokens() -> None:
     comparison = Comparison()
     for position, (token, seed) in enumerate([(1, 7), (2, 8), (3, 7), (1, 7)]):
-        comparison.add(token, position, row(seed), np.float32(2.0))
+        compare(comparison, token, position, row(seed), 2.0)
     assert comparison.counts["duplicate_rows"] == 1
     assert comparison.counts["equal_id_pairs"] == comparison.counts["equal_id_pairs_identical"] == 1
 
@@ -151,7 +170,7 @@ def test_rows_that_are_equal_with_different_tokens() -> None:
 def test_a_shared_prefix_is_no_pair() -> None:
     comparison = Comparison()
     for _ in range(5):
-        comparison.add(1, 17, row(7), np.float32(2.0))
+        compare(comparison, 1, 17, row(7), 2.0)
     assert comparison.counts["equal_id_pairs"] == 0
 
 
@@ -159,7 +178,7 @@ def test_rows_of_one_token_that_differ_a_little_are_not_the_embedding() -> None:
     comparison = Comparison()
     for position in range(20):
         sketch = row(7) + np.float32(1e-2) * row(position + 100)
-        comparison.add(1, position, sketch, np.float32(2.0))
+        compare(comparison, 1, position, sketch, 2.0)
     counts = comparison.counts
     assert (counts["equal_id_pairs"], counts["equal_id_pairs_identical"]) == (19, 0)
     assert is_embedding(8, 5)
@@ -170,7 +189,7 @@ def test_rows_of_one_token_that_differ_a_little_are_not_the_embedding() -> None:
 def test_what_is_remembered_is_bounded() -> None:
     comparison = Comparison()
     for token in range(5_000):
-        comparison.add(token, token, row(token), np.float32(1.0))
+        compare(comparison, token, token, row(token), 1.0)
     assert len(comparison._by_bytes) == len(comparison._by_id) == 1_024
 
 
