@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.probe.standin import Batch, ForwardMode, Request, Scheduler, engine
 
+import specscope_probe
 from specscope_probe.buckets import BATCH_BUCKETS
 from specscope_probe.budget import Budget
 from specscope_probe.clocks import CudaClock, device_clock
@@ -18,7 +21,7 @@ from specscope_probe.parts import Part, State
 from specscope_probe.phases import PHASES
 from specscope_probe.seams import find
 from specscope_probe.tallies import MAX_SHAPES, WARM_UP_CYCLES, Shape
-from specscope_probe.timing import MAX_PENDING, CycleTimer
+from specscope_probe.timing import MAX_PENDING, Cycle, CycleTimer
 from specscope_probe.wrapping import Meter, Seam, wrap, wrap_attribute
 
 HOST_NS = {"draft": 100, "prepare": 20, "forward": 500, "sampling": 30, "draft_extend": 80, "cycle": 7}
@@ -282,24 +285,49 @@ def test_label_sets_are_bounded(rig: Rig, caplog: pytest.LogCaptureFixture) -> N
     assert caplog.text.count("over 12 combinations of batch size and D") == 1
 
 
-def test_a_day_of_cycles_does_not_grow(rig: Rig) -> None:
-    """24 h at 15 ms are 5.8 million cycles; what one keeps would show long before."""
+def kept_bytes() -> int:
+    """Return what the probe's own lines have allocated and still hold: other threads allocate meanwhile."""
+    gc.collect()
+    ours = tracemalloc.Filter(True, f"{Path(specscope_probe.__file__).parent}/*")
+    found = tracemalloc.take_snapshot().filter_traces([ours])
+    return sum(each.size for each in found.statistics("filename"))
 
-    def chunk() -> None:
-        for requests in (1, 2, 5, 17, 64):
-            rig.run(40, requests=requests)
-            rig.finish()
 
+def growth_over_cycles(rig: Rig, chunks: int) -> int:
+    """Return by how many bytes so many times 200 cycles of several shapes grow what the probe holds."""
+
+    def run() -> None:
+        for _ in range(chunks):
+            for requests in (1, 2, 5, 17, 64):
+                rig.run(40, requests=requests)
+                rig.finish()
+
+    run()  # what is made once is made now
     tracemalloc.start()
     try:
-        held = []
-        for _ in range(3):
-            for _ in range(15):
-                chunk()
-            held.append(tracemalloc.get_traced_memory()[0])
+        run()
+        before = kept_bytes()
+        run()
+        return kept_bytes() - before
     finally:
         tracemalloc.stop()
-    assert held[2] - held[1] < 3000, "3000 cycles must not keep one byte each"
+
+
+def test_a_day_of_cycles_does_not_grow(rig: Rig) -> None:
+    """24 h at 15 ms are 5.8 million cycles; what one keeps would show long before."""
+    assert growth_over_cycles(rig, 15) < 3_000, "3,000 cycles must not keep one byte each"
+
+
+def test_a_probe_that_kept_its_cycles_would_be_noticed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Cycle] = []
+    close = CycleTimer._close
+
+    def keep(timer: CycleTimer, cycle: Cycle, *more: Any) -> None:
+        kept.append(cycle)
+        close(timer, cycle, *more)
+
+    monkeypatch.setattr(CycleTimer, "_close", keep)
+    assert growth_over_cycles(rig, 2) > 3_000
 
 
 def spend_more(meter: Meter, share: float, *, is_computing: bool = True) -> Callable[[Rig, int], None]:
