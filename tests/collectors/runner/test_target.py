@@ -134,28 +134,6 @@ def test_a_restart_with_another_configuration_tells_what_changed() -> None:
         assert "speculative_num_steps 3 → 2" in event.message
 
 
-def test_a_restart_with_another_environment_names_the_variables() -> None:
-    with bench() as b:
-        b.engine.info |= {"env_vars": {"NCCL_ALGO": "Ring", "NCCL_DEBUG": "WARN", "HOME": "/root"}}
-        b.scrape()
-        b.engine.restart()
-        b.engine.info |= {"env_vars": {"NCCL_ALGO": "NVLS", "NCCL_DEBUG": "WARN", "HOME": "/home/x"}}
-        b.scrape(DOUBTED)
-        event: Event = b.sink.all(Event)[-1]
-        assert event.detail["changes"] == {"env.NCCL_ALGO": ["Ring", "NVLS"]}
-        assert event.message == "restarted with another configuration: env.NCCL_ALGO 'Ring' → 'NVLS'"
-
-
-def test_an_environment_that_became_readable_is_no_change() -> None:
-    with bench() as b:
-        b.scrape()
-        b.engine.restart()
-        b.engine.info |= {"env_vars": {"NCCL_ALGO": "NVLS"}}
-        b.scrape(DOUBTED)
-        assert b.sink.launches()[1].environment == {"NCCL_ALGO": "NVLS"}
-        assert b.sink.launches()[1].reason == "restarted"
-
-
 def test_a_configuration_changed_in_the_running_process_is_noticed_at_the_info_interval() -> None:
     with bench(info_interval_seconds=20) as b:
         b.scrape()

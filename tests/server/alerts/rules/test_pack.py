@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
-from tests.server.alerts.rules.support import MINUTE, attempt, readings, state_of
-from tests.server.alerts.standin import GPU1, GPU2, World, a_reading, a_rule
+from tests.server.alerts.rules.shipped import SEEN, ask, at, fires
+from tests.server.alerts.rules.support import MINUTE, attempt, state_of
 from tests.server.seed import NOW, SCRAPE_MS, SERVER, T0, Feed, growth, level, rank_labels
 from tests.server.timing.simulated import engine, play
 
 from specscope_collectors.observations import Event, Level, Observation
 from specscope_server.alerts.rules.backtest import backtest
 from specscope_server.alerts.rules.packed import pack
-from specscope_server.alerts.rules.reading import Reading, Status
-from specscope_server.alerts.rules.schema import Origin, StoredRule
-from specscope_server.models import AlertState
+from specscope_server.alerts.rules.reading import Status
 from specscope_server.store.ingest import IngestWriter
 
 HOUR, PART = 720, 300
@@ -35,31 +33,12 @@ def feed(sqlite_engine: Engine) -> Feed:
     return Feed(IngestWriter(sqlite_engine, lambda: NOW))
 
 
-def at(scrapes: float) -> int:
-    return T0 + round(scrapes * SCRAPE_MS)
-
-
-def ask(store: Engine, name: str, now_ms: int) -> list[Reading]:
-    stored = StoredRule(rule=pack()[name], version=1, origin=Origin.PACK, enabled=True)
-    return readings(store, now_ms, stored)
-
-
-SEEN: dict[str, set[str]] = {name: set() for name in pack()}
-"""Rule → what it was seen to say of data of these tests."""
 RAN: set[str] = set()
 
 
 @pytest.fixture(autouse=True)
 def _ran(request: pytest.FixtureRequest) -> None:
     RAN.add(request.node.originalname)
-
-
-def fires(store: Engine, name: str, now_ms: int) -> Reading | None:
-    """Return the first breach of a rule; None = it is fine, or says nothing."""
-    found = ask(store, name, now_ms)
-    SEEN[name].update(reading.status.value for reading in found if reading.status is not Status.NO_DATA)
-    assert not [reading for reading in found if reading.status is Status.ERROR], found
-    return next((reading for reading in found if reading.status is Status.BREACH), None)
 
 
 def drafts(feed: Feed, start: int, count: int, alphas: Sequence[float], cycles: float = CYCLES) -> None:
@@ -119,66 +98,6 @@ def test_drafting_fewer_steps_on_purpose_is_no_drop(sqlite_engine: Engine, feed:
     feed.launch("b2", at(HOUR), speculative={"num_steps": 1, "num_draft_tokens": 2})
     drafts(feed, HOUR, 180, GOOD[:1])
     assert fires(sqlite_engine, "acceptance-drop", at(HOUR + 180)) is None
-
-
-def answers(feed: Feed, start: int, count: int, alpha: float, length: int) -> None:
-    """Send scrapes of an engine that counts finished requests: drafts past their end are never output."""
-    random = np.random.default_rng(start + length)
-    batch: list[Observation] = []
-    for index in range(start + 1, start + count + 1):
-        finished = max(800 // length, 1)
-        calls = 0
-        for _ in range(finished):
-            left = length - 1  # the first token comes from prefill
-            while left > 0:
-                accepted = next((k for k in range(3) if random.random() >= alpha), 3)
-                left -= accepted + 1
-                calls += 1
-        for metric, value in (
-            ("spec.verify_calls", calls), ("tokens.generated", length * finished),
-            ("requests.finished", finished),
-        ):  # fmt: skip
-            batch.append(growth(metric, value, at(index)))
-        batch.append(growth("tokens.decoded", (length - 1) * finished, at(index), rank_labels()))
-        batch.append(level("requests.running", 2, at(index)))
-    feed.send(*batch)
-
-
-def test_shorter_answers_alone_are_no_drop_of_acceptance(sqlite_engine: Engine, feed: Feed) -> None:
-    feed.launch()
-    answers(feed, 0, HOUR, 0.65, length=200)
-    answers(feed, HOUR, 180, 0.65, length=5)
-    [found] = ask(sqlite_engine, "acceptance-drop", at(HOUR + 180))
-    assert found.evidence["conditions"][0]["change"] < -0.1, "what is output in a cycle fell"
-    assert found.status is Status.OK
-    answers(feed, HOUR + 180, 180, 0.45, length=5)
-    assert fires(sqlite_engine, "acceptance-drop", at(HOUR + 360)) is not None
-
-
-@pytest.mark.parametrize("length", [200, 40])
-def test_a_worse_draft_is_a_drop_where_only_finished_requests_are_counted(
-    sqlite_engine: Engine, feed: Feed, length: int
-) -> None:
-    feed.launch()
-    answers(feed, 0, HOUR, 0.65, length=length)
-    assert fires(sqlite_engine, "acceptance-drop", at(HOUR)) is None
-    answers(feed, HOUR, 180, 0.5, length=length)
-    assert fires(sqlite_engine, "acceptance-drop", at(HOUR + 180)) is not None
-
-
-@pytest.mark.parametrize(
-    ("alpha", "length", "is_dead"), [(0.65, 2, False), (0.02, 200, True), (0.02, 30, True)]
-)
-def test_dead_draft_is_not_said_of_answers_of_two_tokens(
-    sqlite_engine: Engine, feed: Feed, alpha: float, length: int, is_dead: bool
-) -> None:
-    feed.launch()
-    answers(feed, 0, 120, alpha, length=length)
-    [found] = ask(sqlite_engine, "dead-draft", at(120))
-    assert found.evidence["conditions"][0]["below"] == 1.15
-    assert found.value is not None
-    assert found.value < 1.1
-    assert (found.status is Status.BREACH) is is_dead
 
 
 def test_first_position_low_and_suffix_collapse(sqlite_engine: Engine, feed: Feed) -> None:
@@ -421,28 +340,6 @@ def replace_rule(rule: Any, **fields: Any) -> Any:
     return rule.model_copy(update=fields)
 
 
-@pytest.mark.parametrize("silent", ["scrape-down", "scrape-stale"])
-def test_one_server_that_cannot_be_read_mutes_the_rest_of_it_and_nothing_else(
-    sqlite_engine: Engine, silent: str
-) -> None:
-    own = a_rule("own", category="other")
-    rules = [StoredRule(rule=rule, version=1, origin=Origin.PACK, enabled=True) for rule in pack().values()]
-    shortened = [each.model_copy(update={"rule": replace_rule(each.rule, for_=0)}) for each in rules]
-    world = World(sqlite_engine, [*shortened, own])
-    world.tick(a_reading(silent))
-    others = [each.rule.name for each in world.rules if each.rule.name != silent]
-    world.tick(*(a_reading(name, labels=at) for at in (GPU1, GPU2) for name in others), a_reading(silent))
-    query = select(AlertState.rule, AlertState.labels, AlertState.muted_by)
-    with sqlite_engine.connect() as connection:
-        found = {(row.rule, row.labels): row.muted_by for row in connection.execute(query)}
-    here, there = ('{"server":"gpu1"}', '{"server":"gpu2"}')
-    assert found.pop((silent, here)) == ""
-    assert {rule for rule, labels in found if labels == here} == set(others)
-    for (rule, labels), muted_by in found.items():
-        assert (muted_by == f"inhibited:{silent}") == (labels == here), (rule, labels)
-    assert there in {labels for _, labels in found}
-
-
 def thresholds(condition: Any) -> Iterator[float]:
     for child in getattr(condition, "conditions", ()):
         yield from thresholds(child)
@@ -465,6 +362,16 @@ def test_every_shipped_rule_is_explained_with_its_thresholds(name: str) -> None:
     for value in thresholds(rule.condition):
         ways = (f"{value:g}", f"{100 * value:g} %", SAID.get(name, {}).get(value))
         assert any(way and way in rule.description for way in ways), value
+
+
+def test_these_rules_are_shipped_and_on() -> None:
+    assert sorted(pack()) == [
+        "acceptance-drop", "configuration-changed", "dead-draft", "first-position-low", "identity-broken",
+        "metric-vanished", "non-finite-states", "norm-drift", "probe-over-budget", "rank-disagreement",
+        "scrape-down", "scrape-stale", "speculation-losing", "suffix-collapse", "tier-flapping",
+        "verify-slower",
+    ]  # fmt: skip
+    assert all(rule.enabled for rule in pack().values())
 
 
 ELSEWHERE = {"norm-drift"}
