@@ -13,6 +13,7 @@ from specscope_server.models import (
     AlertTransition,
     Audit,
     Base,
+    Channel,
     Delivery,
     Silence,
 )
@@ -39,12 +40,13 @@ def old_rows(before_ms: int) -> list[Old]:
     fires = select(AlertState.alert_id).where(~is_over, AlertState.alert_id.is_not(None))
     of_fire = AlertTransition.alert_id.is_not(None) & AlertTransition.alert_id.in_(fires)
     is_idle = AlertGroup.next_flush_ms.is_(None) & (AlertGroup.sent_firing == "{}")
+    has_channel = select(Channel.id).where(Channel.name == AlertGroup.channel).exists()
     # One of which nobody was ever told has no time: what it waited for is over.
     is_old = AlertGroup.last_sent_ms.is_(None) | (AlertGroup.last_sent_ms < before_ms)
     return [
         Old(tables["alert_transition"], and_(AlertTransition.at_ms < before_ms, ~of_fire)),
         Old(tables["alert_state"], and_(is_over, AlertState.since_ms < before_ms)),
-        Old(tables["alert_group"], and_(is_idle, is_old)),
+        Old(tables["alert_group"], and_(is_idle | ~has_channel, is_old)),
         Old(tables["delivery"], and_(is_sent, Delivery.created_ms < before_ms)),
         Old(tables["silence"], Silence.ends_ms < before_ms),
         Old(tables["audit"], Audit.at_ms < before_ms),

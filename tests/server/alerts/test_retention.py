@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, delete, func, select, update
 from tests.server.alerts.standin import GPU1, GPU2, World, a_reading, a_rule, add_channel, everything_ok
 
 from specscope_server.alerts.pipeline.group import Route
 from specscope_server.alerts.pipeline.notifying import Routing
 from specscope_server.alerts.rules.reading import Status
-from specscope_server.models import Base, Delivery
+from specscope_server.models import Base, Channel, Delivery
 from specscope_server.store.engine import write_transaction
 from specscope_server.store.retention import Retention, enforce
 
@@ -55,6 +55,20 @@ def test_a_group_of_which_nobody_was_ever_told_goes(sqlite_engine: Engine) -> No
     world.tick(*everything_ok(GPU1))
     assert world.words() == []
     enforce(sqlite_engine, Retention(), world.now_ms)
+    assert count(sqlite_engine, "alert_group") == 0
+
+
+def test_what_a_channel_that_is_gone_was_told_goes(sqlite_engine: Engine) -> None:
+    add_channel(sqlite_engine)
+    world = World(sqlite_engine)
+    world.tick(a_reading())
+    world.tick(a_reading(), seconds=60)
+    assert world.words() == ["new: low@gpu1 / "]
+    enforce(sqlite_engine, Retention(), world.now_ms + 400 * DAY_MS)
+    assert count(sqlite_engine, "alert_group") == 1, "its end is to be told"
+    with write_transaction(sqlite_engine) as connection:
+        connection.execute(delete(Channel))
+    enforce(sqlite_engine, Retention(), world.now_ms + 400 * DAY_MS)
     assert count(sqlite_engine, "alert_group") == 0
 
 
