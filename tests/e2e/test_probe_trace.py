@@ -36,12 +36,12 @@ def without_own_names(path: Path, folder: Path) -> Path:
     return bare
 
 
-def ranges_of(path: Path) -> dict[str, int]:
-    """Return how many ranges of each phase the reader finds."""
+def ranges_of(path: Path) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
+    """Return how many ranges of each phase the reader finds, and its batch sizes as far as they are told."""
     with path.open("rb") as stream:
         [rank] = summarise([read_file(stream, path.name, Bounds())], "capture", now_ms=1).ranks
     assert rank.phases, "whole cycles are found by them"
-    return rank.ranges
+    return rank.ranges, {phase.phase: phase.batch_sizes for phase in rank.phases if phase.batch_sizes}
 
 
 def test_names(probed_rig: RunningRig, tmp_path: Path) -> None:
@@ -57,5 +57,6 @@ def test_names(probed_rig: RunningRig, tmp_path: Path) -> None:
     ranges = {
         "draft": counted, "verify": counted, "draft_extend": counted + len(REQUESTS), "prefill": len(REQUESTS)
     }  # fmt: skip
-    for trace in (path, without_own_names(path, tmp_path)):
-        assert ranges_of(trace) == ranges
+    sizes = {"verify": {1: counted}, "sampling": {1: counted}, "prefill": {1: len(REQUESTS)}}
+    assert ranges_of(path) == (ranges, sizes)
+    assert ranges_of(without_own_names(path, tmp_path)) == (ranges, {}), "the probe's names tell no sizes"
