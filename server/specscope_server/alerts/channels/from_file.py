@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, select, update
 
 from specscope_server.alerts.channels.contract import ChannelKind
 from specscope_server.alerts.channels.kinds import kind_of
 from specscope_server.alerts.channels.opening import FROM_API, FROM_FILE, Vault
 from specscope_server.alerts.channels.secrets import EVERYTHING, resolved, secret_fields, split
-from specscope_server.alerts.channels.stored import Author, Wanted, next_breaker, tell_removed
+from specscope_server.alerts.channels.stored import Author, Wanted, drop, next_breaker
 from specscope_server.alerts.channels.validation import check_name, validated
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.models import Audit, Channel
@@ -62,8 +62,7 @@ def store_channels(connection: Connection, wanted: list[Wanted], author: Author,
         _store(connection, each, msgspec.json.encode(shown).decode(), rows.get(each.name), author)
     gone = [name for name, row in rows.items() if row.origin == FROM_FILE and name not in secrets]
     for name in gone:
-        tell_removed(connection, rows[name], IN_FILE, author.at_ms)
-        connection.execute(delete(Channel).where(Channel.name == name))
+        drop(connection, rows[name], IN_FILE, author.at_ms)
         _audit(connection, author, "channel.remove", name, None)
     vault.of_file.update(secrets)  # in place, and never empty meanwhile: deliveries read it
     for name in gone:

@@ -15,12 +15,14 @@ from specscope_server.alerts.channels.opening import FROM_API, FROM_FILE, Vault,
 from specscope_server.alerts.channels.secrets import secret_fields, split
 from specscope_server.alerts.channels.validation import check_name, validated
 from specscope_server.alerts.delivery import failing
+from specscope_server.alerts.delivery.outbox import COLLAPSED, PENDING
 from specscope_server.kit.errors import InvalidInput, NotFound
-from specscope_server.models import Audit, Channel
+from specscope_server.models import AlertGroup, Audit, Channel, Delivery
 
 DESTINATIONS = ("url", "host", "port", "security", "method")
 """Settings that say who gets the secrets: changed, the secrets must be given again."""
 HIDDEN = "(secret)"
+REMOVED = "its channel was removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +117,9 @@ def switch(connection: Connection, name: str, enabled: bool, author: Author) -> 
 
 
 def remove(connection: Connection, name: str, author: Author) -> None:
-    """Remove a channel that was made by REST; what waits for it ends as failed."""
+    """Remove a channel that was made by REST; what waits for it is not sent."""
     row = _own(connection, name)
-    tell_removed(connection, row, f"by {author.actor}", author.at_ms)
-    connection.execute(delete(Channel).where(Channel.name == name))
+    drop(connection, row, f"by {author.actor}", author.at_ms)
     _audit(connection, author, "channel.remove", name, row)
 
 
@@ -131,10 +132,19 @@ def next_breaker(connection: Connection, row: Row[Any], enabled: bool, how: str,
     return "{}"
 
 
-def tell_removed(connection: Connection, row: Row[Any], how: str, at_ms: int) -> None:
-    """Tell those that heard that the channel fails that it is no more."""
+def drop(connection: Connection, row: Row[Any], how: str, at_ms: int) -> None:
+    """Remove a channel with what waits for it and what it was told: one made anew with its name is another.
+
+    Who heard that it fails is told that it is no more.
+    """
     breaker = failing.breaker_of(row.breaker)
     failing.tell_over(connection, row.name, breaker, f"the channel was removed {how}", at_ms)
+    waits = (Delivery.channel == row.name) & (Delivery.status == PENDING)
+    connection.execute(
+        update(Delivery).where(waits).values(status=COLLAPSED, reason=REMOVED, finished_ms=at_ms)
+    )
+    connection.execute(delete(AlertGroup).where(AlertGroup.channel == row.name))
+    connection.execute(delete(Channel).where(Channel.name == row.name))
 
 
 def _own(connection: Connection, name: str) -> Row[Any]:
