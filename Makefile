@@ -41,7 +41,7 @@ test: $(VENV)/.setup-dev ## all tests, against a real engine, databases and brow
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not benchmark" $(ARGS)
 
 bench: $(VENV)/.setup-dev ## benchmarks: ratios measured in one run
-	$(BIN)/pytest -m benchmark -s tests/benchmarks tests/e2e tests/faults tests/probe tests/collectors/replays $(ARGS)
+	$(BIN)/pytest -m benchmark -s tests/benchmarks tests/e2e tests/demo tests/faults tests/probe tests/collectors/replays $(ARGS)
 
 drift-study: $(VENV)/.setup-dev ## how often the drift rules are wrong, on a real model: an hour the first time
 	$(BIN)/python -m tests.benchmarks.drift_study

@@ -13,7 +13,7 @@ import httpx
 from specscope_collectors.board import Board
 from specscope_collectors.config import CollectorOptions
 from specscope_collectors.job import JobContext
-from specscope_collectors.observations import Target
+from specscope_collectors.observations import CANARY_ID_PREFIX, CanaryLabel, Target
 from specscope_collectors.sources.probe.taking import Taking
 from specscope_collectors.target import TargetCollector
 from specscope_server.demo.engine import create_app as engine_app
@@ -25,6 +25,12 @@ from specscope_server.demo.story import Story
 from specscope_server.demo.versions import VERSIONS
 from specscope_server.kit.clock import Clock
 from specscope_server.store.ingest import IngestWriter
+
+HEALTH = "health"
+"""Tenant whose requests nobody reports: a balancer that asks whether the engine answers."""
+CANARY = "canary "
+"""Beginning of the tenant of a prompt of a canary; its number follows."""
+CANARY_SET, CANARY_EVERY_SECONDS = "0123456789abcdef", 1_800
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,11 @@ class Actor:
         return watch_name(self.version)
 
     def _report(self, answer: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-        self.reported.append({**answer["meta_info"], "labels": dict(labels)})
+        meta, tenant = dict(answer["meta_info"]), labels["tenant"]
+        if tenant.startswith(CANARY):
+            self.reported.append(_asked_by_canary(meta, tenant.removeprefix(CANARY)))
+        elif tenant != HEALTH:
+            self.reported.append({**meta, "labels": dict(labels)})
 
     async def step(self) -> None:
         """Read all there is now."""
@@ -97,6 +107,16 @@ class Actor:
             assert answer.status_code == httpx.codes.OK, answer.text
             assert not answer.json()["refused"], answer.text
             self.reported.clear()
+
+
+def _asked_by_canary(meta: dict[str, Any], prompt: str) -> dict[str, Any]:
+    """Return an answer as a canary reports it; what is generated never changes."""
+    run = int(meta["request_finished_ts"] // CANARY_EVERY_SECONDS * CANARY_EVERY_SECONDS * 1_000)
+    labels = {
+        CanaryLabel.SET.value: CANARY_SET, CanaryLabel.RUN.value: str(run),
+        CanaryLabel.PROMPT.value: prompt, CanaryLabel.OUTPUT.value: f"{int(prompt):016x}",
+    }  # fmt: skip
+    return {**meta, "id": f"{CANARY_ID_PREFIX}{CANARY_SET}:{run}:{prompt}", "labels": labels}
 
 
 def player_of(version: str, story: Story, seed: int, started_ms: int) -> Player:

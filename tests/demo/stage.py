@@ -39,6 +39,10 @@ class Stage:
     alerts: Path | None = None
     """File of rules; None = the shipped ones."""
     seed: int = 7
+    before_reading: Callable[[Actor], None] = lambda _: None
+    """Called before an engine is read."""
+    rest: Callable[[float], int] = lambda _: 0
+    """Seconds of the story → seconds for which nothing is read, besides the interval."""
     now_ms: int = STARTED_MS
     web: Web = field(init=False)
 
@@ -76,8 +80,10 @@ class Stage:
         async with AsyncExitStack() as stack:
             actors = await self._actors(stack)
             while self.now_ms < STARTED_MS + until_seconds * 1_000:
-                self.now_ms += self.scrape_seconds * 1_000
+                rest_seconds = self.rest((self.now_ms - STARTED_MS) / 1_000)
+                self.now_ms += (self.scrape_seconds + rest_seconds) * 1_000
                 for actor in actors:
+                    self.before_reading(actor)
                     await actor.step()
                 if (self.now_ms - STARTED_MS) // 1_000 % every_seconds == 0:
                     act()

@@ -1,21 +1,18 @@
-"""The demo's alerts: those of the story in their order, each with its end; none on a healthy day or night."""
+"""The alerts of the demo's story: each in its order with its cause and its end, and no other."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from sqlalchemy import Engine
-from sqlalchemy.orm import Session
 from tests.demo.playing import STARTED_MS
 from tests.demo.stage import Stage
 from tests.support.databases import opened
 
-from specscope_server.alerts.rules.backtest import Backtest, backtest
 from specscope_server.alerts.rules.files import read_rules
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.schema import Rule
@@ -26,16 +23,13 @@ from specscope_server.demo.alert_rules import (
     LEAST_WINDOW_MS,
     alerts_file,
 )
-from specscope_server.demo.model import CycleModel
 from specscope_server.demo.session import watch_name
-from specscope_server.demo.story import LOAD_CYCLE_SECONDS, LaunchPlan, Load, Phase, Story
-from specscope_server.kit.web.state import AppState
+from specscope_server.demo.story import Story
 
 SPEED = 30.0
 UNTIL_SECONDS = 318
 """From the wrong layers to normal load after the sweep, by when all is over."""
 SCRAPE_SECONDS = 3
-DAY_SCRAPE_SECONDS = 60
 VERSIONS = ("0.5.8", "0.5.23")
 
 Change: TypeAlias = tuple[str, str]
@@ -148,30 +142,6 @@ def test_nothing_of_the_story_is_left_over(told: Stage) -> None:
     assert not told.alerting.last.problems
     assert not [alert for alert in listed["alerts"] if alert["state"] in ("firing", "recovering")]
     assert all(alert["is_demo"] for alert in told.web.api("/alerts", state="resolved")["alerts"])
-
-
-def test_a_healthy_day_with_an_idle_night_raises_none(sqlite_engine: Engine) -> None:
-    load = Load(rate=0.2, daily=True)
-    day = Phase("a day", float("inf"), load, LaunchPlan(CycleModel(2)))
-    stage = Stage(sqlite_engine, Story(1.0, (day,)), None, DAY_SCRAPE_SECONDS)
-    stage.play(LOAD_CYCLE_SECONDS)
-    found = replayed(stage)
-    assert {name: answer.fires for name, answer in found.items() if answer.fires} == {}
-    assert not [text for answer in found.values() for text in answer.problems]
-    acceptance = found["dead-draft"].counts
-    assert acceptance["ok"] > 120  # minutes of work that were judged …
-    assert acceptance["no_data"] > 45  # … and of the night, in which the gauges stand still
-    assert found["scrape-down"].counts == {"ok": sum(acceptance.values())}
-
-
-def replayed(stage: Stage) -> Mapping[str, Backtest]:
-    """Return what each shipped rule would have said of the whole time, minute by minute."""
-    state = AppState(stage.engine, stage.clock, DAY_SCRAPE_SECONDS * 1_000)
-    with Session(stage.engine) as session:
-        return {
-            name: backtest(session, state, rule, STARTED_MS, stage.now_ms, 60_000)
-            for name, rule in pack().items()
-        }
 
 
 def times(rule: Rule) -> list[tuple[int, int]]:

@@ -1,0 +1,105 @@
+"""No shipped rule raises anything on a healthy day, in an idle night, by few requests, on a Monday morning.
+
+All is there that rules read: metrics, the probe's times and states with what the draft was trained on,
+finished requests, a canary, and a launch without speculation before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+from tests.demo.days import DAY, FEW, IDLE, MONDAY, SETTLED_SECONDS, Hours
+from tests.demo.playing import STARTED_MS
+from tests.demo.stage import Stage
+
+from specscope_server.alerts.rules.backtest import Backtest, backtest
+from specscope_server.alerts.rules.packed import pack
+from specscope_server.kit.web.state import AppState
+
+SCRAPE_SECONDS, REPLAY_STEP_MS = 60, 180_000
+EVERY_SECONDS = {DAY: 300, IDLE: 1_200, FEW: 300, MONDAY: 180}
+"""How often the running server evaluates in each stretch; the back-test looks at the times between."""
+JUDGED = {
+    "acceptance-drop", "dead-draft", "first-position-low", "speculation-losing", "suffix-collapse",
+    "verify-slower",
+}  # fmt: skip
+"""Rules that only traffic lets judge."""
+ALWAYS = {"configuration-changed", "scrape-stale"}
+SEEDS = 30
+
+
+def played(engine: Engine, folder: Path, hours: Hours, seed: int) -> Stage:
+    """Let the hours pass, with the rules evaluated as the server does."""
+    stage = Stage(
+        engine, hours.story(), folder / "spool", SCRAPE_SECONDS, seed=seed, before_reading=hours.ask,
+        rest=hours.rest,
+    )  # fmt: skip
+    stage.upload_references()
+    begin, _ = hours.stretches[DAY]
+
+    def evaluate() -> None:
+        now = (stage.now_ms - STARTED_MS) // 1_000
+        name = next(name for name, (_, end) in hours.stretches.items() if now <= end)
+        if now >= begin + SETTLED_SECONDS and now % EVERY_SECONDS[name] == 0:
+            stage.alerting.turn()
+
+    stage.play(hours.seconds, SCRAPE_SECONDS, evaluate)
+    return stage
+
+
+def changes(stage: Stage) -> list[Any]:
+    """Return all that happened to any alert, pending included."""
+    history = stage.web.api(
+        "/alerts/history", from_=str(STARTED_MS), to=str(stage.now_ms + 1), limit=1000
+    )  # fmt: skip
+    return [
+        (row["rule"], row["labels"], row["to_state"], row["at"], row["reason"])
+        for row in history["transitions"]
+    ]
+
+
+def replayed(stage: Stage, hours: Hours) -> Mapping[str, Backtest]:
+    """Return what each shipped rule would have said at each step."""
+    state = AppState(stage.engine, stage.clock, SCRAPE_SECONDS * 1_000)
+    begin_ms = STARTED_MS + round(hours.stretches[DAY][0] + SETTLED_SECONDS) * 1_000
+    with Session(stage.engine) as session:
+        return {
+            name: backtest(session, state, rule, begin_ms, stage.now_ms, REPLAY_STEP_MS)
+            for name, rule in pack().items()
+        }
+
+
+def check(stage: Stage, hours: Hours) -> None:
+    """Nothing fired, though every rule looked."""
+    assert stage.alerting.last
+    assert not stage.alerting.last.problems
+    assert [change for change in changes(stage) if change[2] == "firing"] == []
+    found = replayed(stage, hours)
+    assert {name: answer.fires for name, answer in found.items() if answer.fires} == {}
+    assert not [text for answer in found.values() for text in answer.problems]
+    instants = found["scrape-down"].instants
+    for name in JUDGED:
+        assert found[name].counts.get("ok", 0) > 15, f"{name} hardly looked: {found[name].counts}"
+        assert found[name].counts.get("no_data", 0) > 60, f"{name} judged the night: {found[name].counts}"
+    for name in ALWAYS:
+        assert found[name].counts == {"ok": instants}
+    assert found["scrape-down"].counts["ok"] > 0.8 * instants  # the rest is where nothing was read for 4 min
+    assert not [name for name, answer in found.items() if answer.counts.keys() - {"ok", "no_data", "breach"}]
+    assert found["norm-drift"].counts["ok"] > 3 * 60
+
+
+def test_healthy_hours_raise_nothing(sqlite_engine: Engine, tmp_path: Path) -> None:
+    hours = Hours(day=1.5, idle=8, few=0.75)
+    check(played(sqlite_engine, tmp_path, hours, seed=7), hours)
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_healthy_hours_raise_nothing_at_any_seed(sqlite_engine: Engine, tmp_path: Path, seed: int) -> None:
+    hours = Hours(day=4, idle=8, few=2, num_steps=2 + seed % 4)
+    check(played(sqlite_engine, tmp_path, hours, seed), hours)
