@@ -115,6 +115,24 @@ def test_windows_add_up_to_one(tmp_path: Path) -> None:
     assert one.counts.rows.total() == sum(each["rows"] for each in one.profiles() if each["slot"] == 0)
 
 
+def test_limits_of_other_states_are_forgotten(tmp_path: Path) -> None:
+    """Other layers than before: at first all their rows seem sinks, then it is learnt anew what is one."""
+    bench = Bench(tmp_path)
+    know_limits(bench)
+    before = bench.learnt.limits
+    bench.end()
+    for seed in range(40):
+        bench.sample(seed, shift=3.0, time_ms=2_000)
+    assert bench.learnt.is_known
+    assert (bench.learnt.limits > before + 1).all()
+    bench.end()
+    later = [each for each in bench.profiles() if each["time_ms"] == 2_000 and each["phase"] != "prefill"]
+    rows = {
+        name: sum(each["rows"] for each in later if each["row_class"] == name) for name in ("other", "sink")
+    }
+    assert rows["other"] > 4 * rows["sink"] > 0
+
+
 def test_buffers_come_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     know_limits(bench)
