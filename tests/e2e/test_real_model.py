@@ -1,179 +1,288 @@
-"""The team's story live: wrong layers, τ near 1, drift names them; then the right ones, and all is well."""
+"""The team's story live, on a real model: acceptance falls, drift names each fault, and all is well again.
+
+Three engines follow each other at one address, in the order of the tests: the right one, which is switched to
+other faults while it runs; one that was started with wrong layers, and is then given its slots in another
+order, and layers one too deep; and the right one again. States and counts are of their own forwards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import pytest
-from tests.support.probe import settled
-from tests.support.product import Document, Product, serving
-from tests.support.real_model import BOUNDARIES, RealModel
-from tests.support.rig import RunningRig, free_port
-from tests.support.story import SERVER, Chapter, References, engine, make_references, probing, upload
+from tests.support.product import Document, serving
+from tests.support.real_model import BOUNDARIES, LAYERS, RealModel
+from tests.support.rig import free_port
+from tests.support.served import Asked, Served, Story
+from tests.support.story import FORMATS, SERVER
+
+from specscope_collectors.replays.engine import Engine
 
 pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
 
-SPAN = {"from": "now-1h", "to": "now+1m"}
+CANARY, FEW = Asked(is_canary=True), Asked()
+LAUNCHES = ("right", "embedding", "right_again")
+REPLAYED = 4
+TOO_DEEP = tuple(boundary + 1 for boundary in BOUNDARIES)
 
 
-class Story:
-    """The product and one engine after the other at the address that it watches."""
+class Chapters:
+    """Plays what a test asks for, once; engines are started in their order."""
 
-    def __init__(self, product: Product, model: RealModel, site: Path, folder: Path, port: int) -> None:
-        self.product = product
-        self.references: References = make_references(model, folder)
-        self.ids = {
-            name: upload(product.base_url, getattr(self.references, name), name)
-            for name in ("swapped", "right", "boundaries")
-        }
-        self.chapters: dict[str, Chapter] = {}
-        self.launches: dict[str, int] = {}
-        self.counted: dict[str, dict[int, int]] = {}
-        """Fault → what the product counted while its prompts were served."""
-        self.findings: dict[str, list[str]] = {}
-        """Fault → kinds of what the Sources page says that cannot be."""
-        self._model, self._site, self._folder, self._port = model, site, folder, port
-        self._launch_key = ""
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self._launch = ""
 
-    def play(self, fault: str, tokens: int) -> Chapter:
-        """Serve with a fault until the product has everything, and stop the engine; once for each fault."""
-        if fault not in self.chapters:
-            folder = self._folder / fault
-            folder.mkdir()
-            variables = probing(self._site, folder, self.product.base_url, self.references.token_ids)
-            running = engine(self._model, fault, folder, variables, self._port)
-            chapter = self.chapters[fault] = Chapter(running)
-            try:
-                running.start()
-                self._wait_for_launch()
-                before = self._counted(running)
-                chapter.serve(self._model.prompts(), tokens)
-                self.counted[fault] = {
-                    key: count - before.get(key, 0) for key, count in self._counted(running).items()
-                }
-                self.product.wait_for("empty spool", lambda: not list((folder / "spool").glob("specscope-*")))
-                [server] = self.product.get("/sources", server=SERVER)["servers"]
-                self.findings[fault] = [each["kind"] for each in server["states"]["findings"]]
-            finally:
-                running.stop()
-            self.launches[fault] = self.product.get(f"/servers/{SERVER}/launches")["launches"][0]["id"]
-        return self.chapters[fault]
+    def launch(self, name: str) -> None:
+        """Start an engine unless it runs."""
+        if self._launch != name:
+            self.story.launch("embedding" if name == "embedding" else "right", name)
+            self._launch = name
 
-    def _wait_for_launch(self) -> None:
-        """Wait until the new start is noticed, and its counters have been read once."""
+    def served(self, name: str, asked: Asked = FEW) -> Served:
+        """Return what was counted: of a launch as it was started, or of a situation it is switched to."""
+        if name not in self.story.served:
+            launch = {"swapped": "embedding", "too_deep": "embedding"}.get(
+                name, name if name in LAUNCHES else "right"
+            )
+            self.launch(launch)
+            self.story.serve(name, "as_started" if name in LAUNCHES else name, asked)
+        return self.story.served[name]
 
-        def noticed() -> bool:
-            answer = httpx.get(f"{self.product.base_url}/api/v1/ingest/launch", params={"server": SERVER})
-            return answer.is_success and answer.json()["launch_key"] != self._launch_key
-
-        self.product.wait_for("new launch", noticed)
-        found = self.product.get("/ingest/launch", server=SERVER)
-        self._launch_key = found["launch_key"]
-
-        def is_measured() -> bool:
-            [server] = self.product.get("/sources", server=SERVER)["servers"]
-            return any(probe["parts"].get("accepts") == "on" for probe in server["probes"])
-
-        self.product.wait_for("probe of the new launch", is_measured)
-
-    def _counted(self, running: RunningRig) -> dict[int, int]:
-        """Return drafts accepted by position, cycles at 0, when the product knows all that was counted."""
-        settled(running)
-        now = datetime.now(UTC)
-
-        def has_caught_up() -> bool:
-            [server] = self.product.get("/sources", server=SERVER)["servers"]
-            [read] = [each["last_good"] for each in server["sources"] if each["source"] == "sglang_metrics"]
-            return datetime.fromisoformat(read) > now
-
-        self.product.wait_for("newer scrape", has_caught_up)
-        asked = {"server": SERVER, "launch": "newest", **SPAN}
-        groups = self.product.get("/acceptance/positions", **asked)["groups"]
-        if not groups:
-            return {}
-        [group] = groups
-        assert group["evidence"] == "draft_counters"
-        return {0: group["cycles"], **{each["position"]: each["accepted"] for each in group["positions"]}}
-
-    def drift(self, fault: str, reference: str = "right") -> Document:
-        """Return what the product says of the states that a chapter's engine captured."""
-        asked = {"reference": self.ids[reference], "boundaries": self.ids["boundaries"]}
-        return self.product.get("/drift", server=SERVER, launch=self.launches[fault], **asked, **SPAN)
+    def drift(self, name: str) -> Document:
+        """Return what the product says of the states of a situation."""
+        self.served(name)
+        return self.story.drift(name)
 
 
 @pytest.fixture(scope="module")
-def story(
+def told(
     real_model: RealModel, probe_site: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Story]:
-    """The product with its references; engines are started by the tests, in any order."""
+) -> Iterator[Chapters]:
+    """The product with its references; engines are started by the tests."""
     folder, port = tmp_path_factory.mktemp("story"), free_port()
     with serving(folder, {SERVER: f"http://127.0.0.1:{port}"}) as product:
-        yield Story(product, real_model, probe_site, folder, port)
+        story = Story(product, real_model, probe_site, folder, port)
+        try:
+            yield Chapters(story)
+        finally:
+            story.end()
 
 
-def assert_counted(story: Story, fault: str, tokens: int, least: float, most: float) -> None:
-    """Compare what the product counted with the engine's own answers, exactly, and τ with what is known."""
-    chapter = story.play(fault, tokens)
-    histogram = chapter.histogram
-    expected = {k: sum(count for drafts, count in histogram.items() if drafts >= k) for k in range(4)}
-    assert story.counted[fault] == expected
-    assert least <= chapter.accept_length <= most
+def slots_of(found: Document, what: str) -> list[object]:
+    return [slot[what] for slot in found["slots"]]
 
 
-@pytest.mark.parametrize(
-    ("fault", "tokens", "least", "most"), [("embedding", 10, 1.1, 1.45), ("right", 16, 1.7, 2.5)]
-)
-def test_acceptance_is_what_the_engine_answers(
-    story: Story, fault: str, tokens: int, least: float, most: float
-) -> None:
-    assert_counted(story, fault, tokens, least, most)
+def assert_counted(one: Served) -> None:
+    """Compare what the product counted with the engine's own answers, exactly."""
+    expected = {k: sum(count for drafts, count in one.histogram.items() if drafts >= k) for k in range(4)}
+    assert one.counted == expected
 
 
-def test_the_embedding_is_named(story: Story) -> None:
-    story.play("embedding", 10)
-    found = story.drift("embedding")
+def assert_off_by_one(told: Chapters, name: str, asked: Asked) -> None:
+    """See that it is named, which acceptance alone does not: τ falls by a few hundredths."""
+    assert_counted(told.served(name, asked))
+    found = told.drift(name)
+    boundaries = [boundary + (1 if name == "too_deep" else -1) for boundary in BOUNDARIES]
     assert found["verdict"]["state"] == "bad"
-    assert found["slots"][0]["fault"] == "embedding"
-    assert "embedding" in story.findings["embedding"]
-    assert [slot["captured_boundary"] for slot in found["slots"]] == [0, 2, 15]
-    assert [slot["measured_boundary"] for slot in found["slots"]] == [0, 2, 15]
+    assert f"one layer too {name[4:]}" in found["verdict"]["headline"]
+    assert slots_of(found, "fault") == ["wrong_boundary"] * 3
+    assert slots_of(found, "measured_boundary") == boundaries
+    assert slots_of(found, "captured_boundary") == boundaries, "the probe reads them from the model"
 
 
-def test_the_right_layers_are_what_was_trained_on(story: Story) -> None:
-    story.play("right", 16)
-    found = story.drift("right")
+def test_the_right_layers_are_what_was_trained_on(told: Chapters) -> None:
+    one = told.served("right", CANARY)
+    assert_counted(one)
+    assert 1.9 <= one.accept_length <= 2.6
+    found = told.drift("right")
     assert found["verdict"]["state"] == "ok"
-    assert story.findings["right"] == [], "the detector fires when boundary 0 is captured, and only then"
-    assert [slot["state"] for slot in found["slots"]] == ["same"] * 3
-    assert [slot["measured_boundary"] for slot in found["slots"]] == list(BOUNDARIES)
+    assert slots_of(found, "state") == ["same"] * 3
+    assert slots_of(found, "measured_boundary") == list(BOUNDARIES)
+    assert one.findings == (), "the detector of embeddings fires when boundary 0 is captured, and only then"
 
 
-def test_slots_in_another_order_are_named(story: Story) -> None:
-    """The same engine, held against training data whose slots were put side by side the other way round."""
-    story.play("right", 16)
-    found = story.drift("right", "swapped")
+def test_slots_of_training_in_another_order_are_named(told: Chapters) -> None:
+    """The same states, held against training data whose slots were put side by side the other way round."""
+    told.served("right", CANARY)
+    found = told.story.drift("right", "swapped")
     assert found["verdict"]["state"] == "bad"
     assert found["assignment"]["speaks"]
     pairs = {each["slot"]: each["training_slot"] for each in found["assignment"]["pairs"]}
     assert pairs == {0: 2, 1: 1, 2: 0}
 
 
-@pytest.mark.benchmark
-def test_a_head_that_expects_another_order_accepts_next_to_nothing(story: Story) -> None:
-    assert_counted(story, "swapped", 8, 1.0, 1.12)
-    assert story.drift("swapped")["verdict"]["state"] == "ok", "the states themselves are as trained"
+def test_one_layer_too_shallow_is_named(told: Chapters) -> None:
+    assert_off_by_one(told, "too_shallow", FEW)
 
 
-@pytest.mark.benchmark
-@pytest.mark.parametrize("fault", ["too_deep", "too_shallow"])
-def test_one_layer_off_is_named(story: Story, fault: str) -> None:
-    """What acceptance alone does not show: τ falls by a few hundredths."""
-    step = {"too_deep": 1, "too_shallow": -1}[fault]
-    story.play(fault, 10)
-    found = story.drift(fault)
+def test_a_missing_residual_is_named(told: Chapters) -> None:
+    assert_counted(told.served("un_residualed"))
+    found = told.drift("un_residualed")
     assert found["verdict"]["state"] == "bad"
-    assert [slot["fault"] for slot in found["slots"]] == ["wrong_boundary"] * 3
-    assert [slot["measured_boundary"] for slot in found["slots"]] == [b + step for b in BOUNDARIES]
+    assert slots_of(found, "fault") == ["gross_norm"] * 3
+    assert "missing residual" in found["verdict"]["headline"]
+    assert slots_of(found, "measured_boundary") == [None] * 3
+
+
+def test_a_rotation_is_named_although_norms_are_the_same(told: Chapters) -> None:
+    assert_counted(told.served("rotated"))
+    found = told.drift("rotated")
+    assert found["verdict"]["state"] == "bad"
+    assert slots_of(found, "fault") == ["gross_direction"] * 3
+    norms = [cell["gross_norm"] for cell in found["cells"] if cell["gross_norm"] is not None]
+    right = [cell["gross_norm"] for cell in told.drift("right")["cells"] if cell["gross_norm"] is not None]
+    assert max(norms) < max(*right, 0.12)
+
+
+def test_a_state_behind_the_final_norm_is_named(told: Chapters) -> None:
+    assert_counted(told.served("post_norm"))
+    found = told.drift("post_norm")
+    assert found["verdict"]["state"] == "bad"
+    assert slots_of(found, "fault") == ["post_norm"] * 3
+
+
+@pytest.mark.benchmark
+def test_a_state_behind_its_layers_own_norm_is_found_by_its_size(told: Chapters) -> None:
+    """Directions are near to the right boundary, so boundaries alone would say that all is well."""
+    assert_counted(told.served("own_norm"))
+    found = told.drift("own_norm")
+    assert slots_of(found, "fault") == ["gross_norm"] * 3
+    assert "behind a norm" in found["verdict"]["headline"]
+    assert {pair["boundary"] for pair in found["assignment"]["pairs"]} == {None}
+
+
+@pytest.mark.parametrize("name", [pytest.param("int8", marks=pytest.mark.benchmark), "int4"])
+def test_a_quantised_target_is_no_fault(told: Chapters, name: str) -> None:
+    assert_counted(told.served(name))
+    found = told.drift(name)
+    assert found["verdict"]["state"] == "ok"
+    assert slots_of(found, "measured_boundary") == list(BOUNDARIES)
+
+
+@pytest.mark.parametrize(
+    ("situation", "verdicts", "boundaries"),
+    [
+        ("right", {"same"}, BOUNDARIES),
+        ("too_deep", {"wrong_boundary"}, TOO_DEEP),
+        ("rotated", {"rotated"}, None),
+        ("post_norm", {"post_norm"}, BOUNDARIES),
+        ("un_residualed", {"unlike"}, None),
+        ("int4", {"quantised"}, BOUNDARIES),
+    ],
+)
+def test_a_paired_replay_says_the_same(
+    told: Chapters, situation: str, verdicts: set[str], boundaries: tuple[int, ...] | None
+) -> None:
+    """Training texts as token ids, row by row through the probe."""
+    told.launch("right")
+    rows = ("--rows", str(told.story.references.rows), "--requests", str(REPLAYED))
+    found = told.story.replay(situation, "--spool", str(told.story.spool), *rows)
+    assert {each["verdict"] for each in found["slots"]} == verdicts
+    assert {each["requests"] for each in found["slots"]} == {REPLAYED}
+    assert len(found["places"]) == LAYERS + 1
+    assert found["captured"] == list(TOO_DEEP if situation == "too_deep" else BOUNDARIES)
+    if boundaries is not None:
+        assert [each["nearest_boundary"] for each in found["slots"]] == list(boundaries)
+    assert not list(told.story.spool.glob("*replay*")), "rows stay nowhere"
+
+
+def test_a_replay_without_the_probe_or_without_all_boundaries(told: Chapters) -> None:
+    """SGLang's own return of states gives the same; the slots of training alone leave it unsure."""
+    told.launch("right")
+    rows = ("--rows", str(told.story.references.rows))
+    found = told.story.replay("too_deep", *rows, "--requests", "2")
+    assert found["way"] == "engine"
+    assert [each["nearest_boundary"] for each in found["slots"]] == list(TOO_DEEP)
+    found = told.story.replay("too_deep", "--spool", str(told.story.spool), "--requests", "2")
+    assert found["compared_with"] == "slots"
+    assert {each["verdict"] for each in found["slots"]} == {"unsure"}
+
+
+def test_other_requests_leave_no_rows(told: Chapters) -> None:
+    told.launch("right")
+    assert told.story.running is not None
+    engine = Engine(told.story.running.base_url)
+    too_long = "specscope-replay-" + "a" * 40 + "-1"
+    for request_id in ("specscope-replay-", "specscope-replay-zz-1", "anything", too_long):
+        engine.prefill([5, 6, 7, 8, 9, 10], request_id)
+    engine.close()
+    assert not list(told.story.spool.glob("*replay*"))
+
+
+def test_the_embedding_is_named(told: Chapters) -> None:
+    one = told.served("embedding", Asked(40, 10))
+    assert_counted(one)
+    found = told.drift("embedding")
+    assert found["verdict"]["state"] == "bad"
+    assert found["slots"][0]["fault"] == "embedding"
+    assert "embedding" in one.findings
+    for what in ("captured_boundary", "measured_boundary"):
+        assert slots_of(found, what) == [0, 2, 15]
+    assert "capture [-1, 1, 14], trained [1, 14, 26]" in found["assignment"]["words"]
+
+
+def test_swapped_slots_are_named(told: Chapters) -> None:
+    assert_counted(told.served("swapped", Asked(40, 8)))
+    found = told.drift("swapped")
+    assert found["verdict"]["state"] == "bad"
+    assert "the right layers in another order" in found["verdict"]["headline"]
+    assert slots_of(found, "measured_boundary") == [27, 15, 2]
+
+
+def test_one_layer_too_deep_is_named(told: Chapters) -> None:
+    assert_off_by_one(told, "too_deep", CANARY)
+
+
+@pytest.mark.parametrize("written", FORMATS)
+def test_training_data_in_any_format_give_the_same_verdict(told: Chapters, written: str) -> None:
+    """Files of these writers name no layers: which ones they are of is told by the states themselves."""
+    told.served("right", CANARY)
+    told.served("too_deep", CANARY)
+    assert told.story.drift("right", written)["verdict"]["state"] == "ok"
+    found = told.story.drift("too_deep", written)
+    assert slots_of(found, "trained_boundary") == list(BOUNDARIES)
+    assert slots_of(found, "measured_boundary") == list(TOO_DEEP)
+    assert "one layer too deep" in found["verdict"]["headline"]
+
+
+def test_an_off_by_one_is_confirmed_by_paired_prompts_and_not_by_the_mean(told: Chapters) -> None:
+    """The same prompts in two launches: both answer with the same text, so cycles can be compared."""
+    told.served("right", CANARY)
+    told.served("too_deep", CANARY)
+    found = told.story.paired("right", "too_deep")
+    assert found["outputs_changed"] == 0
+    assert found["state"] == "bad"
+    [change] = [each for each in found["changes"] if each["name"] == "accept_length"]
+    assert change["pairs"] == len(told.story.model.prompts())
+    assert change["is_shown"]
+    assert -0.15 < change["low"] < change["high"] < 0
+    assert found["a"]["launch_ids"] != found["b"]["launch_ids"]
+    means = [told.story.summary(name)["accept_length"] for name in ("too_deep", "right")]
+    assert means[0]["high"] > means[1]["low"], "intervals of means over requests overlap"
+
+
+def test_acceptance_falls_and_recovers_after_the_fix(told: Chapters) -> None:
+    """2.15, then 1.26, then 1.05, then 2.15 again; each interval stands clear of the next."""
+    plan = {"right": CANARY, "embedding": Asked(40, 10), "swapped": Asked(40, 8), "right_again": FEW}
+    counted = {name: told.served(name, asked) for name, asked in plan.items()}
+    assert_counted(counted["right_again"])
+    shown = {name: told.story.summary(name)["accept_length"] for name in plan}
+    assert shown["right"]["low"] > 1.7 > 1.45 > shown["embedding"]["high"]
+    assert shown["embedding"]["low"] > 1.12 > shown["swapped"]["value"]
+    assert shown["embedding"]["low"] > shown["swapped"]["high"]
+    assert shown["right_again"]["low"] > 1.7
+    for name, one in counted.items():
+        assert shown[name]["value"] == pytest.approx(one.accept_length, abs=0.005)
+    assert len({one.launch for one in counted.values()}) == len(LAUNCHES)
+    assert told.drift("right_again")["verdict"]["state"] == "ok"
+
+
+@pytest.mark.benchmark
+def test_a_head_that_expects_another_order_accepts_next_to_nothing(told: Chapters) -> None:
+    """The states themselves are as trained: it is the head that was put together wrongly."""
+    told.story.launch("swapped", "swapped_head")
+    one = told.story.serve("swapped_head", asked=Asked(40, 8))
+    assert one.accept_length <= 1.12
+    assert told.story.drift("swapped_head")["verdict"]["state"] == "ok"

@@ -1,8 +1,8 @@
-"""The story on one screen: `make demo-real`. A real model is served with faults of the capture, then rightly.
+"""The story on one screen: `make demo-real`. A real model is served rightly, with faults, and rightly again.
 
-An engine with the embedding in slot 0 comes first, one whose head expects its slots in another order second,
-and the right one last and until Ctrl-C. Prompts are sent all the time; the dashboard at the printed address
-shows what each fault costs, and the Drift page names it.
+The right engine comes first, one with the embedding in slot 0 second, one whose head expects its slots in
+another order third, and the right one again last and until Ctrl-C. Prompts are sent all the time; the
+dashboard at the printed address shows what each fault costs, and the Drift page names it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.real_model import install
@@ -22,19 +23,38 @@ from tests.support.probe import install_probe
 from tests.support.product import Product, serving
 from tests.support.real_model import RealModel, ask
 from tests.support.rig import RunningRig, free_port
-from tests.support.story import SERVER, engine, make_references, probing, upload
+from tests.support.story import SERVER, engine, make_references, probing
 
-CHAPTERS = {
-    "embedding": "layers -1, 1, 14 are captured instead of 1, 14, 26: the embedding is in slot 0. "
-    "Accept length about 1.3; Drift names the slot",
-    "swapped": "the right layers, but a head that expects its slots in another order. "
-    "Accept length about 1.05; Drift, asked with the reference `swapped`, says which slot is which",
-    "right": "the right layers. Accept length about 2.1; Drift finds what was trained on",
-}
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One engine: its head, and what is seen of it."""
+
+    name: str
+    head: str
+    words: str
+
+
+CHAPTERS = (
+    Chapter("before", "right", "the right layers. Accept length about 2.1; Drift finds what was trained on"),
+    Chapter(
+        "embedding", "embedding",
+        "layers -1, 1, 14 are captured instead of 1, 14, 26: the embedding is in slot 0. "
+        "Accept length about 1.3; Drift names the slot",
+    ),
+    Chapter(
+        "swapped", "swapped",
+        "the right layers, but a head that expects its slots in another order. "
+        "Accept length about 1.05; Drift, asked with the reference `swapped`, says which slot is which",
+    ),
+    Chapter(
+        "right", "right", "the fix: the right layers again. Accept length about 2.1; Drift says all is well"
+    ),
+)  # fmt: skip
 TOKENS, AT_ONCE = 48, 4
 BEGIN = """
 First use: about 5 minutes and 3 GB for the engine and the model. Then: about 2 minutes for what to compare
-with, and {minutes:.0f} minutes of wrong layers before the right ones come. An engine starts in about half a
+with, and {minutes:.0f} minutes until the right layers come back. An engine starts in about half a
 minute. Needs two processors and 4 GB of memory. No time seen here says anything about speed.
 """
 
@@ -49,7 +69,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=90.0, help="how long each fault is served")
+    parser.add_argument(
+        "--seconds", type=float, default=90.0, help="how long each of the first three is served"
+    )
     seconds = parser.parse_args(arguments).seconds
     print(BEGIN.format(minutes=(len(CHAPTERS) - 1) * (seconds + 40) / 60), flush=True)
     try:
@@ -80,17 +102,17 @@ def tell(model: RealModel, folder: Path, seconds: float, stack: ExitStack) -> No
     product = stack.enter_context(serving(folder, {SERVER: f"http://127.0.0.1:{port}"}))
     say(f"the dashboard is at  {product.base_url}/?server={SERVER}")
     say("profiling what the head was trained on, and all boundaries (about 2 minutes) …")
-    references = make_references(model, folder)
-    for name in ("swapped", "right", "boundaries"):
-        upload(product.base_url, getattr(references, name), name)
+    references = make_references(model, folder, formats=())
+    references.upload(product.base_url)
     site = install_probe(folder / "site")
-    for fault, words in CHAPTERS.items():
-        place = folder / fault
+    for chapter in CHAPTERS:
+        place = folder / chapter.name
         place.mkdir()
         variables = probing(site, place, product.base_url, references.token_ids)
-        with served(engine(model, fault, place, variables, port)) as running:
-            say(f"now served: {words}")
-            send(model, running, product, None if fault == "right" else time.monotonic() + seconds)
+        with served(engine(model, chapter.head, place, variables, port)) as running:
+            say(f"now served: {chapter.words}")
+            until = None if chapter is CHAPTERS[-1] else time.monotonic() + seconds
+            send(model, running, product, until)
 
 
 @contextmanager

@@ -9,64 +9,76 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 from tests.real_model import install
+from tests.real_model.situations import PLUGIN, Switch
 from tests.sglang_cpu import environment
 from tests.support.probe import variables
-from tests.support.real_model import RealModel, ask
-from tests.support.rig import Answer, RunningRig
+from tests.support.real_model import RealModel
+from tests.support.rig import RunningRig
 from tests.support.states import sampling_all
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests/real_model"
 SERVER = "story"
-WINDOW_SECONDS = 1.0
+
+
+FORMATS = ("specforge", "safetensors", "modelopt")
+"""Other ways in which trainers keep the same states."""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Files to compare with: of the training data, of all boundaries, of the slots in another order."""
+    """Files to compare with."""
 
-    right: Path
-    boundaries: Path
-    swapped: Path
+    files: Mapping[str, Path]
+    """``right``: of the training data; one of each of `FORMATS`; ``swapped``: of its slots in another order;
+    ``boundaries``: of all boundaries."""
     token_ids: Path
+    rows: Path
+    """Rows of training texts at all boundaries, for paired replays."""
+
+    def upload(self, product: str) -> dict[str, int]:
+        """Store them on a server; return their ids. The right one is the newest of the training data."""
+        return {name: upload(product, path, name) for name, path in self.files.items()}
 
 
-def make_references(model: RealModel, folder: Path) -> References:
+def make_references(model: RealModel, folder: Path, formats: Sequence[str] = FORMATS) -> References:
     """Profile the target's training data as a user does; where torch is needed, with the rig's Python."""
-    dump, python = model.dump(), str(model.rig.python)
-    files = {name: folder / f"{name}.reference.json.gz" for name in ("right", "boundaries", "swapped")}
-    token_ids = folder / "token-ids.json"
-    specscope("reference", "build", str(dump), "--name", "right", "--out", str(files["right"]))
+    dump, python, written = model.dump(), str(model.rig.python), folder / "rewritten"
+    names = ("swapped", *formats, "right", "boundaries")
+    files = {name: folder / f"{name}.reference.json.gz" for name in names}
+    token_ids, rows = folder / "token-ids.json", folder / "training.rows.npz"
+    weights = ["--norm-weight", str(model.target / "model.safetensors")]
+    specscope("reference", "build", str(dump), "--name", "right", "--out", str(files["right"]), *weights)
     token_ids.write_text(specscope("reference", "token-ids", str(files["right"])))
-    paths = [model.target, dump, files["boundaries"], token_ids]
+    paths = [model.target, dump, files["boundaries"], token_ids, rows]
     run([python, str(HERE / "replay.py"), *map(str, paths)], PYTHONPATH=str(ROOT / "collectors"))
-    reordered = folder / "reordered-dump"
-    run([python, str(HERE / "reorder.py"), str(dump), str(reordered), "2", "1", "0"])
-    options = ["--name", "swapped", "--out", str(files["swapped"]), "--token-ids", str(token_ids)]
-    specscope("reference", "build", str(reordered), *options)
-    return References(**files, token_ids=token_ids)
+    ways = {"swapped": "reordered", **{name: name for name in formats}}
+    run([python, str(HERE / "rewrite.py"), *map(str, (dump, written, model.target)), *ways.values()])
+    for name, way in ways.items():
+        options = ["--name", name, "--out", str(files[name]), "--token-ids", str(token_ids), *weights]
+        specscope("reference", "build", str(written / way), *options)
+    return References(files, token_ids, rows)
 
 
-def specscope(*arguments: str) -> str:
+def specscope(*arguments: str, statuses: Collection[int] = (0,)) -> str:
     """Return what a command of the product prints."""
-    return run([sys.executable, "-m", "specscope", *arguments])
+    return run([sys.executable, "-m", "specscope", *arguments], statuses)
 
 
-def run(command: list[str], **more: str) -> str:
-    """Return what a command prints; it must succeed."""
+def run(command: list[str], statuses: Collection[int] = (0,), **more: str) -> str:
+    """Return what a command prints; it must end with one of these statuses."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     outcome = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**kept, "OMP_NUM_THREADS": "1", **more}
     )
-    assert outcome.returncode == 0, outcome.stdout[-2000:] + outcome.stderr[-3000:]
+    assert outcome.returncode in statuses, outcome.stdout[-2000:] + outcome.stderr[-3000:]
     return outcome.stdout
 
 
@@ -81,55 +93,41 @@ def upload(product: str, path: Path, name: str) -> int:
     return int(receipt["id"])
 
 
-def probing(site: Path, folder: Path, product: str, token_ids: Path) -> dict[str, str]:
+def probing(
+    site: Path, folder: Path, product: str, token_ids: Path, window_seconds: float = 1.0
+) -> dict[str, str]:
     """Return what lets the probe of an engine measure everything and push it to the product."""
+    prefix = "SPECSCOPE_PROBE_STATES_"
+    names = (prefix + "WINDOW_SECONDS", prefix + "FIRST_WINDOW_SECONDS")
     return variables(
         site, folder,
-        **sampling_all(folder / "spool"),
+        **sampling_all(folder / "spool") | dict.fromkeys(names, str(window_seconds)),
         SPECSCOPE_PROBE_SERVER=product,
         SPECSCOPE_PROBE_SERVER_NAME=SERVER,
         SPECSCOPE_PROBE_TOKEN_IDS=str(token_ids),
+        SPECSCOPE_PROBE_REPLAY="1",
     )  # fmt: skip
 
 
-@dataclass
-class Chapter:
-    """One engine, what it was asked, and what it answered itself."""
-
-    running: RunningRig
-    answers: list[Answer] = field(default_factory=list)
-
-    def serve(self, prompts: Sequence[str], tokens: int, concurrency: int = 4) -> None:
-        """Send prompts and keep the answers; at the end the window of states is closed."""
-        self.answers += ask(self.running, prompts, tokens, concurrency)
-        time.sleep(1.2 * WINDOW_SECONDS)
-        self.answers += ask(self.running, prompts[:1], 4)
-
-    @property
-    def histogram(self) -> dict[int, int]:
-        """Cycles by accepted drafts, as the answers say."""
-        total: dict[int, int] = {}
-        for answer in self.answers:
-            for drafts, cycles in enumerate(answer["meta_info"]["spec_correct_drafts_histogram"]):
-                total[drafts] = total.get(drafts, 0) + cycles
-        return total
-
-    @property
-    def accept_length(self) -> float:
-        """τ as counted from the histogram: drafts beyond a stop are work, too."""
-        cycles = sum(self.histogram.values())
-        return 1 + sum(drafts * count for drafts, count in self.histogram.items()) / cycles
-
-
 def engine(
-    model: RealModel, fault: str, folder: Path, variables_: dict[str, str], port: int | None = None
-) -> RunningRig:
-    """Return an engine of the real model, not started; with a port it follows another one there."""
+    model: RealModel, fault: str, folder: Path, variables_: dict[str, str], port: int | None = None,
+    switch: Switch | None = None,
+) -> RunningRig:  # fmt: skip
+    """Return an engine of the real model, not started; with a port it follows another one there.
+
+    ``fault`` is one of its head; ``switch`` changes it while it runs.
+    """
     more: dict[str, Any] = {"target": model.target, "draft": model.head(fault, folder)}
+    extra = ["--enable-return-hidden-states"]
     if port is not None:
         more["port"] = port
+    if switch is not None:
+        switch.to("as_started")
+        paths = [variables_["PYTHONPATH"], str(PLUGIN)]
+        variables_ = {**variables_, **switch.variables, "PYTHONPATH": os.pathsep.join(paths)}
+        extra += switch.arguments
     log_path = folder / f"engine-{fault}.log"
-    return RunningRig(model.rig, log_path, "eagle3", 3, (), variables_, **more)
+    return RunningRig(model.rig, log_path, "eagle3", 3, extra, variables_, **more)
 
 
 def is_installed() -> bool:
