@@ -27,7 +27,7 @@ SERVERS, RULES, SCRAPE_MS, HOURS = 50, 10_000, 15_000, 24
 METRICS = ("requests.running", "requests.queued", "kv.used_tokens", "throughput.generated")
 WINDOWS = ("1m", "5m", "10m")
 LIMIT_SECONDS = 1.0
-ROUNDS = 5
+ROUNDS = 3
 INTERVAL_SECONDS = 10
 
 
@@ -137,12 +137,13 @@ def test_ten_thousand_rules_on_fifty_series_each_take_less_than_a_second(
     theirs, alerts = prometheus_seconds(tmp_path, start_ms, end_ms)
     ours = statistics.median(seconds)
     print(  # noqa: T201
-        f"\n{RULES:,} rules × {SERVERS} series over a day: {ours:.2f} s of one core "
-        f"(on the clock {min(wall):.2f} to {max(wall):.2f} s), "
+        f"\n{RULES:,} rules × {SERVERS} series over a day: {min(wall):.2f} s on the clock at best, "
+        f"{max(wall):.2f} s at worst, {ours:.2f} s of one core, "
         f"{found.reads} reads, {breaches} breaches; Prometheus {theirs:.2f} s, {alerts} alerts; "
         f"ratio {ours / theirs:.2f}"
     )
     assert breaches > 0
     assert breaches == pytest.approx(alerts, rel=0.2)
     assert ours < LIMIT_SECONDS
+    assert min(wall) < LIMIT_SECONDS, "on the clock, too: the worse rounds are those that waited for a core"
     assert not np.isnan(theirs)

@@ -6,12 +6,15 @@ letter into another file. Time runs faster than it is: what another process clai
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 from tests.server.alerts.standin import T0, a_reading, a_rule
 
@@ -32,9 +35,15 @@ LEASE_MS = 30_000
 
 
 def main(argv: list[str]) -> int:
-    """Run: database, file of what is true, file of stages, epoch seconds at T0, how fast time runs."""
-    url, truth, stages, began, speed = argv
+    """Run: database, file of what is true, file of stages, epoch seconds at T0, how fast time runs, its end.
+
+    The end is the number of the moment at which the process kills itself: each statement of the database
+    and each commit is one before it, and each statement one after it; 0 = it waits to be killed.
+    """
+    url, truth, stages, began, speed, end = argv
     engine = create_store_engine(url)
+    if int(end):
+        _end_at(engine, int(end))
     clock = clock_of(float(began), float(speed))
     mark = marker(Path(stages))
     name, rule = lease.process_name(), a_rule()
@@ -51,6 +60,17 @@ def main(argv: list[str]) -> int:
         deliver_due(engine, name, clock, options)
         mark(b"P")
         time.sleep(0.002)
+
+
+def _end_at(engine: Engine, moment: int) -> None:
+    moments = itertools.count(1)
+
+    def pass_one(*_: object) -> None:
+        if next(moments) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for name in ("before_cursor_execute", "after_cursor_execute", "commit"):
+        event.listen(engine, name, pass_one)
 
 
 def clock_of(began: float, speed: float) -> Callable[[], int]:

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Engine, select, text
-from tests.faults.processes import Forks, forks, kill, wait_for
+from tests.faults.processes import Forks, forks, is_alive, kill, wait_for
 from tests.server.alerts.standin import add_channel
 
 from specscope_server.models import AlertTransition, Delivery
@@ -28,7 +28,8 @@ from specscope_server.store.engine import create_store_engine
 
 WORKER = "tests.faults.alert_worker"
 SERVERS = ("gpu1", "gpu2", "gpu3")
-MOMENTS, ALL_MOMENTS = 15, 100
+MOMENTS, ALL_MOMENTS = 8, 100
+LAST_MOMENT = 120
 DECISIONS = 15
 SPEED = 400
 """A claim that was lost is free again after a fifth of a second instead of a minute."""
@@ -104,10 +105,12 @@ class Scene:
         path.write_text(json.dumps(self.truth))
         path.replace(self.folder / "truth")
 
-    def start(self, name: str = "stage") -> int:
-        """Start a process."""
+    def start(self, name: str = "stage", end: int = 0) -> int:
+        """Start a process, one that ends itself at a moment unless it is 0."""
         stages = self.folder / name
-        return self.starting.start(WORKER, self.url, self.folder / "truth", stages, self.began, self.speed)
+        return self.starting.start(
+            WORKER, self.url, self.folder / "truth", stages, self.began, self.speed, end
+        )  # fmt: skip
 
     def stage(self) -> str:
         """Return the letter of the stage in which the process was killed; "" = before the first."""
@@ -133,6 +136,30 @@ def a_scene(url: str, folder: Path, speed: float) -> Iterator[Scene]:
         scene.write()
         yield scene
     engine.dispose()
+
+
+def test_killed_between_any_two_statements(sqlite_url: str, tmp_path: Path) -> None:
+    """A process kills itself at a random one of the moments that one decision has, a hundred times."""
+    chance = random.Random(5)
+    stages: dict[str, int] = defaultdict(int)
+    with a_scene(sqlite_url, tmp_path, SPEED) as scene:
+        while sum(stages.values()) < ALL_MOMENTS:
+            server = chance.choice(SERVERS)
+            wanted = scene.flip(server)
+            for _ in range(chance.randint(1, 4)):
+                died(scene.start(end=chance.randint(1, LAST_MOMENT)))
+                stages[scene.stage()] += 1
+            pid = scene.start()
+            scene.wait_until_told(server, wanted)
+            kill(pid)
+            scene.stage()
+        settle(scene)
+        check(scene)
+    assert all(stages[stage] >= 3 for stage in "END"), dict(stages)
+
+
+def died(pid: int) -> None:
+    wait_for("end of a process", lambda: not is_alive(pid), every=0.002)
 
 
 def test_killed_at_random_moments(sqlite_url: str, tmp_path: Path) -> None:
