@@ -124,7 +124,7 @@ def test_the_product_shows_what_the_answers_say(probed_rig: RunningRig, tmp_path
 def test_every_part_works_and_the_cost_is_told(probed_rig: RunningRig) -> None:
     found = settled(probed_rig)
     on = found.by("part", "specscope_probe_part", state="on")
-    assert on == {"timing": 1, "accepts": 1, "output": 1, "ranges": 1}
+    assert on == {"timing": 1, "accepts": 1, "states": 1, "output": 1, "ranges": 1}
     assert found.total("specscope_probe_errors_total") == 0
     assert found.total("specscope_probe_host_seconds_total", where="cycle") > 0
     assert found.total("specscope_probe_wall_seconds_total") > 0

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.sglang_cpu.install import Rig
 from tests.support.rig import RunningRig
+from tests.support.states import sampling_all
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORT_SECONDS = 0.2
@@ -53,8 +54,14 @@ def variables(site: Path, folder: Path, **more: str) -> dict[str, str]:
 def probed_rig(
     installed_rig: Rig, probe_site: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningRig]:
-    """One EAGLE-3 engine with K = 3 and the probe, for all tests; loaded both ways at once."""
+    """One EAGLE-3 engine with K = 3 and the probe, for all tests; loaded both ways at once.
+
+    All that the probe has is on: every forward's states are sampled, too, into `state_spool`.
+    """
     folder = tmp_path_factory.mktemp("probed-rig")
+    ids = folder / "ids.json"
+    ids.write_text(json.dumps(list(range(128))))
+    more = sampling_all(state_spool(folder)) | {"SPECSCOPE_PROBE_TOKEN_IDS": str(ids)}
     factory = "specscope_probe.loading:forward_hook"
     hook = json.dumps([{"name": "specscope", "target_modules": ["*"], "hook_factory": factory}])
     running = RunningRig(
@@ -63,13 +70,18 @@ def probed_rig(
         "eagle3",
         3,
         ["--forward-hooks", hook],
-        variables(probe_site, folder),
+        variables(probe_site, folder, **more),
     )
     try:
         running.start()
         yield running
     finally:
         running.stop()
+
+
+def state_spool(folder: Path) -> Path:
+    """Return where the states of an engine wait whose log lies in this folder."""
+    return folder / "spool"
 
 
 class Exposition:
