@@ -140,7 +140,7 @@ def missing_of(judgement: Judgement, yard: Yardstick) -> list[str]:
     """Return what would be needed to say more."""
     newest = judgement.newest
     if newest is None:
-        return [f"rows of this slot in {judgement.phase}: none in the range"]
+        return [f"rows of this slot in {judgement.phase} that are neither sinks nor of the first positions"]
     if yard.bank is None:
         return [
             "a reference: make one with specscope reference build PATH, and upload the file on the Drift page"

@@ -100,6 +100,13 @@ def judgements_of(session: Session, scene: Scene) -> list[Judgement]:
         counts, rows = more.get((phase, slot), ([], 0))
         facts = facts_of(session, plans[place], scene.yard)
         found.append(judge_cell(slot, phase, facts, scene.yard, counts, rows))
+    # A slot that has no ordinary rows at all must not be left out of the verdict.
+    for slot in sorted({entry.slot for entry in scene.entries} - {slot for _, _, slot in plans}):
+        found += [
+            judge_cell(slot, phase, (), scene.yard, *more[phase, slot])
+            for phase in SERVING_PHASES
+            if (phase, slot) in more
+        ]
     return found
 
 

@@ -116,6 +116,22 @@ def test_swapped_slots_are_named(known: Served, ask: Ask) -> None:
     assert "not in the order of depth" in found["assignment"]["words"]
 
 
+def test_a_slot_all_of_whose_rows_are_sinks_is_not_left_out(known: Served, ask: Ask) -> None:
+    """The others are as trained, but that is not all there is to say."""
+    known.windows(TRAINED[:2])
+    text = known.target.text(100, 10, 7)
+    sinks = profile_of(
+        known.target.states(text, 9), text, slot=2, boundary=9, phase="prefill", time_ms=T0 + WINDOW_MS,
+        span_ms=WINDOW_MS, row_class="sink", labels={},
+    )  # fmt: skip
+    known.feed.send(sinks)
+    found = ask()
+    assert states_of(found) == ["same", "same", "no_data"]
+    assert found["verdict"]["state"] == "unknown"
+    assert "Slots 0 and 1 are what the draft was trained on" in found["verdict"]["headline"]
+    assert "Slot 2: no rows" in found["verdict"]["reasons"]
+
+
 def test_layers_that_change_within_a_launch_are_not_pooled(known: Served, ask: Ask) -> None:
     """Two small windows of one boundary and two of another, as the engine says, are no window of both."""
     for start, boundaries in ((T0, TRAINED), (T0 + 2 * WINDOW_MS, (3, 7, 10))):
