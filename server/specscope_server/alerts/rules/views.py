@@ -192,7 +192,7 @@ class CombinedView:
                 row = ordered[0]
                 told.append((child.codes[row, place[1]] != BREACH, child.facts((row, place[1]))))
         first = min(told, key=lambda pair: pair[0])[1]
-        reason = "; ".join(one.reason for _, one in told)
+        reason = "; ".join(dict.fromkeys(one.reason for _, one in told))
         evidence = {"conditions": [{**one.evidence, "reason": one.reason} for _, one in told]}
         window_ms = max(one.window_ms for _, one in told)
         return Facts(
