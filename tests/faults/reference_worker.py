@@ -17,8 +17,10 @@ NOW_MS = 1_790_000_000_000
 
 
 def tell(event: str, arguments: tuple[object, ...]) -> None:
-    """Write the name of a file of the dump that is opened."""
-    if event == "open" and isinstance(arguments[0], (str, os.PathLike)):
+    """Write the name of a file of the dump that is opened to be read; where only its ends are asked for there
+    is no mode.
+    """
+    if event == "open" and isinstance(arguments[0], (str, os.PathLike)) and arguments[1] is not None:
         name = os.path.basename(os.fspath(arguments[0]))
         if name.startswith("data_") and name.endswith(".pt"):
             os.write(int(sys.argv[1]), f"{name}\n".encode())

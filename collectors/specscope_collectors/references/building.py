@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from specscope_collectors.references.ahead import Ahead
 from specscope_collectors.references.checkpointing import Checkpoint, Looked, Saved
-from specscope_collectors.references.choosing import ROWS_OF_A_REQUEST, choose_files, choose_rows
+from specscope_collectors.references.choosing import ROWS_OF_A_REQUEST, choose_files
 from specscope_collectors.references.document import Reference
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.final_norm import Floats, squares
@@ -103,6 +104,7 @@ class Building:
         self._sums = [SlotSums(width, ids, math.inf if limit is None else limit) for limit in self.limits]
         self._table, self._refused, self._done = Table(), Refusals(), 0
         self._has_mask, self._tokens, self._digests = False, 0, [""] * len(self._chosen)
+        self._ahead = Ahead(self._dump, self._chosen, order.seed)
         if saved is not None:
             self._take_up(saved)
 
@@ -139,15 +141,17 @@ class Building:
         shown = Shown()
         norms: list[list[Floats]] = [[] for _ in range(self._places)]
         counts: Counter[int] = Counter()
-        for name in self._chosen[:PILOTS]:
+        ahead = Ahead(self._dump, self._chosen[:PILOTS], self.order.seed)
+        for number in range(min(PILOTS, len(self._chosen))):
             try:
-                opened, sample = self._dump.open(name)
+                opened, sample, rows = ahead.open(number)
             except DumpError:
                 continue
-            rows = choose_rows(len(sample.token_ids), name, self.order.seed)
             rows = rows[rows >= HEAD_POSITIONS]
             is_shown = shown.begin()
-            for place, values in enumerate(states_of(opened, sample, rows, self._scratch[0])):
+            for place, values in enumerate(
+                states_of(opened, sample, rows, self._scratch[0], is_asked_for=True)
+            ):
                 norms[place].append(States(values, self._scratch[1]).ln_norms)
                 if is_shown:
                     shown.add(place, rows, sample.token_ids[rows], values, norms[place][-1])
@@ -160,13 +164,11 @@ class Building:
         return Looked(self._dump.layout, limits, tuple(sorted(set(ids))), shown)
 
     def _read(self, number: int) -> None:
-        name = self._chosen[number]
         try:
-            opened, sample = self._dump.open(name)
+            opened, sample, chosen = self._ahead.open(number)
         except DumpError as error:
-            self._refused.add(name, error)
+            self._refused.add(self._chosen[number], error)
             return
-        chosen = choose_rows(len(sample.token_ids), name, self.order.seed)
         mask = sample.loss_mask
         rows = Rows(
             number, chosen, sample.token_ids[chosen],
@@ -180,7 +182,9 @@ class Building:
             "is_answer": rows.is_answer,
         }  # fmt: skip
         is_compared = self._table.rows < COMPARED_ROWS
-        for place, values in enumerate(states_of(opened, sample, chosen, self._scratch[0])):
+        for place, values in enumerate(
+            states_of(opened, sample, chosen, self._scratch[0], is_asked_for=True)
+        ):
             states = States(values, self._scratch[1])
             self._sums[place].add(rows, states)
             columns[f"ln_norm_{place}"] = states.ln_norms

@@ -70,7 +70,9 @@ def as_float32(raw: NDArray[Any], dtype: Dtype) -> NDArray[np.float32]:
 def put_float32(raw: NDArray[Any], dtype: Dtype, into: NDArray[np.float32]) -> None:
     """Put raw elements into an array of float32 of the same shape."""
     if dtype is BFLOAT16:
-        np.left_shift(raw, 16, out=into.view(np.uint32), dtype=np.uint32, casting="unsafe")
+        bits = into.view(np.uint32)
+        bits[...] = raw  # widened and then shifted: twice as fast as both at once
+        np.left_shift(bits, 16, out=bits)
         return
     with np.errstate(over="ignore"):
         into[...] = raw

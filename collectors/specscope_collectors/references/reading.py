@@ -122,15 +122,22 @@ def told_slots(boundaries: tuple[int, ...], layer_ids: tuple[int, ...]) -> int |
     return len(boundaries) or None
 
 
+def places_of_states(sample: Sample) -> list[State]:
+    """Return the slots, and then the last state if there is one."""
+    return [*sample.slots, *([sample.last] if sample.last is not None else [])]
+
+
 def states_of(
-    opened: DumpFile, sample: Sample, rows: NDArray[np.int64], into: Floats | None = None
-) -> Iterator[Floats]:
+    opened: DumpFile, sample: Sample, rows: NDArray[np.int64], into: Floats | None = None,
+    *, is_asked_for: bool = False,
+) -> Iterator[Floats]:  # fmt: skip
     """Yield the states of these rows, slot by slot and then the last state, each (rows, H) in float32.
 
-    ``into``: memory for one of them, which the next one then overwrites.
+    ``into``: memory for one of them, which the next one then overwrites. ``is_asked_for``: the system
+    was told already that these rows will be read.
     """
-    places: list[State] = [*sample.slots, *([sample.last] if sample.last is not None else [])]
-    for state in places:
+    places = places_of_states(sample)
+    for state in places if not is_asked_for else ():
         opened.prefetch(state.raw, rows)
     for state in places:
         yield floats(state.raw, state.dtype, rows, into)

@@ -49,9 +49,9 @@ def floats(
     """
     if into is None:
         return as_float32(raw[rows], dtype)
-    for place, row in enumerate(rows.tolist()):
-        put_float32(raw[row], dtype, into[place])
-    return into[: len(rows)]
+    found = into[: len(rows)]
+    put_float32(raw[rows], dtype, found)
+    return found
 
 
 def make_tensor(
