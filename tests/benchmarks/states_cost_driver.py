@@ -36,10 +36,10 @@ NEVER = "1000000"
 class StateRunner(Runner):
     """A target that has computed its states already."""
 
-    def __init__(self, hidden_size: int) -> None:
-        super().__init__(lambda name: None)
+    def __init__(self, hidden_size: int, device: str) -> None:
+        super().__init__(lambda name: None, device)
         generator = torch.Generator().manual_seed(1)
-        states = torch.randn(ROWS, SLOTS * hidden_size, generator=generator).bfloat16()
+        states = torch.randn(ROWS, SLOTS * hidden_size, generator=generator).bfloat16().to(device)
         self.output = SimpleNamespace(logits_output=SimpleNamespace(hidden_states=states))
         self.model_config = SimpleNamespace(hidden_size=hidden_size)
         self.model = SimpleNamespace(model=SimpleNamespace(layers_to_capture=[2, 4, 6], layers=[None] * 8))
@@ -52,10 +52,13 @@ class StateRunner(Runner):
 class StateWorker(Worker):
     """EAGLEWorkerV2 in outline; every cycle is the same."""
 
-    ids = torch.arange(ROWS) % 29
-    positions = 100 + torch.arange(ROWS)
     spec_info = SimpleNamespace(draft_token_num=D)
-    lengths = (1 + torch.arange(REQUESTS) % D).to(torch.int32)
+
+    def place(self, device: str) -> None:
+        """Make the tensors that a batch holds."""
+        self.ids = (torch.arange(ROWS) % 29).to(device)
+        self.positions = (100 + torch.arange(ROWS)).to(device)
+        self.lengths = (1 + torch.arange(REQUESTS) % D).to(torch.int32).to(device)
 
     def verify(self, batch: Batch, grammar_barrier: Any = None) -> Any:
         """Verify."""
@@ -79,15 +82,16 @@ class Resolved:
 class Carried:
     """One engine, and how long its cycles took."""
 
-    def __init__(self, hidden_size: int, verify_every: str | None) -> None:
+    def __init__(self, hidden_size: int, verify_every: str | None, device: str = "cpu") -> None:
         self.scheduler: Scheduler = engine()
         self.scheduler.batch_result_processor = type("Resolved", (Resolved,), {"__slots__": ()})()
-        self.scheduler.tp_worker.model_runner = StateRunner(hidden_size)
+        self.scheduler.tp_worker.model_runner = StateRunner(hidden_size, device)
         worker = self.scheduler.draft_worker
         self.scheduler.draft_worker = StateWorker(
             worker.spend, worker.target_worker, worker.draft_worker,
             speculative_num_steps=D - 1, speculative_num_draft_tokens=D,
         )  # fmt: skip
+        self.scheduler.draft_worker.place(device)
         self.probe: Any = None
         self.reduction_us: list[float] = []
         self.took_us: list[float] = []

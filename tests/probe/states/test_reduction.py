@@ -24,11 +24,11 @@ ROOT = HERE.parents[2]
 D, REQUESTS = 4, 3
 
 
-def seen(rig: Rig, site: Path, driver: str) -> dict[str, Any]:
+def seen(rig: Rig, site: Path, driver: str, *arguments: str) -> dict[str, Any]:
     """Return what a driver printed."""
     paths = os.pathsep.join([str(site), str(ROOT), str(environment.STUBS)])
     variables = environment.serving_environment() | {"PYTHONPATH": paths}
-    command = [str(rig.python), str(HERE / driver)]
+    command = [str(rig.python), str(HERE / driver), *arguments]
     outcome = subprocess.run(command, capture_output=True, text=True, env=variables, check=False, timeout=300)
     [line] = [line for line in outcome.stdout.splitlines() if line.startswith("SEEN ")] or [""]
     assert line, outcome.stdout[-2000:] + outcome.stderr[-4000:]

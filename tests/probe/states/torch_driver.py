@@ -62,9 +62,11 @@ def expected(states: Any, ids: Any, positions: Any, phases: Any, chosen: Any) ->
     return {"ln_norms": ln_norms, "channels": channels, "tokens": tokens, "distinct": distinct}
 
 
-def reduce(states: Any, ids: Any, positions: Any, phases: Any, parts: list[Any]) -> tuple[Any, ...]:
+def reduce(
+    states: Any, ids: Any, positions: Any, phases: Any, projection: Any, parts: list[Any], device: str
+) -> tuple[Any, ...]:
     """Reduce rows in so many forwards; return (ln norms, channels, tokens, distinct rows)."""
-    reducer = Reducer(torch, "cpu", H, SLOTS, 3, ROWS, matrix(H))
+    reducer = Reducer(torch, device, H, SLOTS, 3, ROWS, projection)
     reducer.set_token_ids(IDS)
     ln_norms = []
     for chosen in parts:
@@ -76,10 +78,12 @@ def reduce(states: Any, ids: Any, positions: Any, phases: Any, parts: list[Any])
         if len(parts) > 1:
             reducer.add(opened, 0, rows)
         buffer = reducer.finish(opened)
+        wait_for(device)
         ln_norms.append(np.array(buffer.ln_norms[: len(chosen)].numpy()))
         reducer.give_back(buffer)
     sums = reducer.take_sums()
     again = reducer.take_sums()
+    wait_for(device)
     assert not again.channels.any()
     assert not again.tokens.any()
     assert not again.distinct.any()
@@ -91,16 +95,25 @@ def off_by(found: Any, wanted: Any) -> float:
     return float(np.abs(found - wanted).max() / np.abs(wanted).max())
 
 
-def reductions() -> dict[str, float]:
+def wait_for(device: str) -> None:
+    """Let the device finish, which the probe never waits for."""
+    if device != "cpu":
+        torch.cuda.set_sync_debug_mode("default")
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+
+
+def reductions(device: str = "cpu") -> dict[str, float]:
     """Return how far two ways of reducing are from float64."""
     given = inputs()
     before = given[0].clone()
     chosen = np.arange(1, ROWS, dtype=np.int64)
     wanted = expected(*given, chosen)
-    found = {}
+    there, found = [each.to(device) for each in (*given, torch.from_numpy(matrix(H)))], {}
+    wait_for(device)
     for name, parts in (("slots", [chosen]), ("forwards", [chosen[:11], chosen[11:]])):
         with torch.inference_mode():
-            ln_norms, channels, tokens, distinct = reduce(*given, parts)
+            ln_norms, channels, tokens, distinct = reduce(*there, parts, device)
         finite = np.isfinite(wanted["ln_norms"])
         assert (np.isfinite(ln_norms) == finite).all()
         assert (np.isneginf(ln_norms) == np.isneginf(wanted["ln_norms"])).all()
@@ -108,7 +121,10 @@ def reductions() -> dict[str, float]:
         found[f"{name} channels"] = off_by(channels, wanted["channels"])
         found[f"{name} distinct rows"] = off_by(distinct, wanted["distinct"])
         found[f"{name} tokens"] = off_by(tokens, wanted["tokens"])
-    assert torch.equal(given[0].view(torch.int16), before.view(torch.int16)), "the engine's states changed"
+    if device != "cpu":
+        torch.cuda.set_sync_debug_mode("default")
+    after = there[0].cpu().view(torch.int16)
+    assert torch.equal(after, before.view(torch.int16)), "the engine's states changed"
     return found
 
 
