@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from specscope_server.drift import measured
 from specscope_server.drift.facts import Facts
 from specscope_server.drift.schemas import FalseAlarms
 
 BUDGET_PER_MONTH = 1.0
-MEASURED_WINDOWS = 10_000
-"""Windows of a real model, at least, in which no rule spoke falsely: `make drift-study` counts them."""
-KINDS_OF_TEXT = 10
-"""That those windows are of."""
 MONTH_MS = 30 * 86_400_000
 RULE_OF_THREE = 3.0
 """No event in n trials: the 95 % bound of its rate is 3/n (Hanley and Lippman-Hand 1983)."""
+Z = 1.959964
+"""Of a 95 % interval."""
+
+
+def bound_of(alarms: int, windows: int) -> float:
+    """Return the upper end of a rate's 95 % interval: 3/n for none, else Wilson's (1927), as in the study."""
+    if not alarms:
+        return RULE_OF_THREE / windows
+    share, spread = alarms / windows, Z * Z / windows
+    root = math.sqrt(share * (1 - share) / windows + spread / (4 * windows))
+    return (share + spread / 2 + Z * root) / (1 + spread)
 
 
 def false_alarms(windows: Sequence[Sequence[Facts]], slots: int) -> FalseAlarms:
     """Return the false alarms to be expected a month; ``windows`` are those of each slot and phase."""
     per_month = _windows_per_month(windows)
-    bound = RULE_OF_THREE / MEASURED_WINDOWS
-    kinds = 1 - 0.05 ** (1 / KINDS_OF_TEXT)
+    bound = bound_of(measured.ALARMS, measured.WINDOWS)
+    kinds = 1 - 0.05 ** (1 / measured.KINDS_OF_TEXT)
     phases = max(len(windows) / slots, 1.0) if slots else 1.0
     places = slots * phases * (per_month or 0.0)
     pairs = slots * phases * (phases - 1) / 2 * (per_month or 0.0)
     independent = (2 * places + pairs) * bound**2
     words = (
-        "An alarm needs the same fault in 2 of 3 windows, or in two phases at once. No rule spoke falsely in "
-        f"{MEASURED_WINDOWS:,} measured windows, so one errs in at most {bound:.2%} (95 % bound). If windows "
-        f"err independently, that is at most {independent:.2g} false alarms a month here. They were of "
-        f"{KINDS_OF_TEXT} kinds of text: up to {kinds:.0%} of other kinds might still mislead window after "
-        "window (95 % bound), where 2 of 3 would not help."
+        "An alarm needs the same fault in 2 of 3 windows, or in two phases at once. The verdict was false in "
+        f"{measured.ALARMS:,} of {measured.WINDOWS:,} measured windows, so one errs in at most {bound:.3%} "
+        f"(95 % bound). If windows err independently, that is at most {independent:.2g} false alarms a month "
+        f"here. They were of {measured.KINDS_OF_TEXT} kinds of text: up to {kinds:.0%} of other kinds might "
+        "still mislead window after window (95 % bound), where 2 of 3 would not help."
     )
     return FalseAlarms(
         budget_per_month=BUDGET_PER_MONTH, expected_per_month=independent, windows_per_month=per_month,

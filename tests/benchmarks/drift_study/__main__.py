@@ -6,7 +6,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from tests.benchmarks.drift_study.page import page
+from tests.benchmarks.drift_study.page import measured, page
 from tests.benchmarks.drift_study.pools import SEEN_DOMAINS, ensure_states
 from tests.benchmarks.drift_study.study import Found, Study
 from tests.real_model import install
@@ -15,7 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from specscope_collectors.references.final_norm import read_norm_weight
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "drift-study.md"
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "guide" / "drift-study.md"
+MEASURED = ROOT / "server" / "specscope_server" / "drift" / "measured.py"
 
 
 def found_of(folder: Path, name: str, domains: tuple[str, ...]) -> Found:
@@ -33,7 +35,8 @@ def main() -> int:
     mixed = found_of(folder, "mixed", SEEN_DOMAINS)
     single = found_of(folder, "single", ("chat",))
     PAGE.write_text(page(mixed, single), encoding="utf-8")
-    sys.stdout.write(f"written {PAGE}\n")
+    MEASURED.write_text(measured(mixed), encoding="utf-8")
+    sys.stdout.write(f"written {PAGE} and {MEASURED}\n")
     return 0
 
 

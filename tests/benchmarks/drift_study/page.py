@@ -28,6 +28,16 @@ domains are listed, not only the windows. "≤" is the rule of three, ranges are
 | pool | requests | rows | what |
 |---|---|---|---|
 """
+MEASURED = '''\
+"""What `make drift-study` counted: false verdicts, of any of three slots, with a mixed reference.
+
+Written by it, as docs/guide/drift-study.md is.
+"""
+
+ALARMS = {alarms:_}
+WINDOWS = {windows:_}
+KINDS_OF_TEXT = {kinds}
+'''
 WHAT = {
     "prose": "READMEs, changelogs and descriptions of packages",
     "code": "Python's standard library",
@@ -40,6 +50,12 @@ WHAT = {
     "foreign": "German, French and Spanish manual pages",
     "headers": "C headers",
 }
+
+
+def measured(mixed: Found) -> str:
+    """Return the module from which the false-alarm budget is told."""
+    every = total(_of(mixed.null, "verdict", str(cell)) for cell in CELLS)
+    return MEASURED.format(alarms=every.alarms, windows=every.windows, kinds=len(mixed.sizes))
 
 
 def page(mixed: Found, single: Found) -> str:
