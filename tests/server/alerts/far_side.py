@@ -14,7 +14,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from specscope_server.alerts.channels.contract import Delivered, HttpAnswer, HttpRequest, Mail
+from specscope_server.alerts.channels.contract import (
+    Delivered,
+    HttpAnswer,
+    HttpRequest,
+    Mail,
+    Permanent,
+    Retry,
+    Verdict,
+)
 from specscope_server.alerts.channels.words import when
 from specscope_server.alerts.delivery import attempting
 
@@ -22,7 +30,7 @@ Seen: TypeAlias = list[tuple[str, str]]
 """(server, ``firing`` or ``resolved``) of each alert of a message, in its order."""
 STATE = {"FIRING": "firing", "RESOLVED": "resolved"}
 TOLD = re.compile(r"(FIRING|RESOLVED)\b.*?server=([\w-]+)", re.DOTALL)
-TEMPLATE = "[{% for a in notification.alerts %}{{ [a.labels.server, a.status] | tojson }}{{ ',' if not loop.last }}{% endfor %}]"  # noqa: E501
+TEMPLATE = "[{% for a in notification.alerts %}{{ [a.labels.server | default(''), a.status] | tojson }}{{ ',' if not loop.last }}{% endfor %}]"  # noqa: E501
 SETTINGS: dict[str, dict[str, Any]] = {
     "webhook": {"url": "https://hook.example/x"},
     "alertmanager": {"url": "https://am.example"},
@@ -62,7 +70,8 @@ def in_discord(body: Any) -> Seen:
 def in_alertmanager(body: Any, now_ms: int) -> Seen:
     """Return what an Alertmanager makes of it: what ends later than now fires."""
     return [
-        (each["labels"]["server"], "firing" if each["endsAt"] > when(now_ms) else "resolved") for each in body
+        (each["labels"].get("server", ""), "firing" if each["endsAt"] > when(now_ms) else "resolved")
+        for each in body
     ]
 
 
@@ -84,12 +93,16 @@ class FarSide:
             self.messages.append(seen)
         return HttpAnswer(status)
 
-    def send_mail(self, mail: Mail, *_: Any, **__: Any) -> tuple[Delivered, int]:
+    def send_mail(self, mail: Mail, *_: Any, **__: Any) -> tuple[Verdict, int]:
         """Take a mail."""
         body = message_from_bytes(mail.message, policy=policy.default).get_body(("plain",))
         assert body is not None
         cards = body.get_content().replace("\r", "").split("\n\n")[1:]
-        self.messages.append(in_texts(cards))
+        seen = in_texts(cards)
+        status = self.answers(seen)
+        if status >= 300:
+            return (Retry("SMTP 451"), 451) if status >= 500 else (Permanent("SMTP 554"), 554)
+        self.messages.append(seen)
         return Delivered(), 250
 
     def all(self) -> Seen:
@@ -109,7 +122,7 @@ class FarSide:
         if "embeds" in body:
             return in_discord(body)
         alerts = body.get("data", body)["alerts"]
-        return [(each["labels"]["server"], each["status"]) for each in alerts]
+        return [(each["labels"].get("server", ""), each["status"]) for each in alerts]
 
     def _event(self, event: Any) -> Seen:
         key = event["dedup_key"]

@@ -17,6 +17,8 @@ TRANSIENT = frozenset({408, 409, 423, 425, 429})
 """Answers below 500 that may be others later; 409 and 423: somebody else is at it."""
 OF_CHANNEL = frozenset({401, 402, 403, 404, 405, 407})
 """Answers that refuse whatever is sent, and not this message."""
+OF_MAILBOX = frozenset({530, 534, 535})
+"""Such answers of a mail server: it wants another log-in."""
 PERMANENT_SERVER = frozenset({501, 505})
 LONGEST_WAIT_SECONDS = 6 * 3_600.0
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from specscope_server.alerts.channels.contract import Delivered, Mail, Permanent, Retry, Verdict
 from specscope_server.alerts.delivery.addresses import AddressPolicy
+from specscope_server.alerts.delivery.answers import OF_MAILBOX
 from specscope_server.alerts.delivery.connecting import Connector, NotConnected, Resolver, resolve
 from specscope_server.alerts.delivery.http import Lost, default_tls
 
@@ -106,5 +107,5 @@ def _judged(code: int) -> Verdict:
     """RFC 5321 §4.2.1: 4yz is transient, 5yz permanent."""
     if 400 <= code < 500 or code == -1:
         return Retry(f"SMTP {code}")
-    hint = "; check user and password" if code in (530, 534, 535) else ""
+    hint = "; check user and password" if code in OF_MAILBOX else ""
     return Permanent(f"SMTP {code}: the mail server refuses it{hint}", bool(hint))

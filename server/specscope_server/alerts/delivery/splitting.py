@@ -7,8 +7,8 @@ were told already; they fill the room that is left, and the rest of them is coun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -25,8 +25,12 @@ class Room:
 
     cards: int = 10
     others: Others = "fill"
-    alone: frozenset[str] = frozenset()
-    """Ids of alerts of each of which it is told by itself."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Alert → how often a message with it was refused: it goes into ever smaller ones, until it is alone."""
+
+    def cards_for(self, card: Card) -> int:
+        """Return how many alerts one message with this one holds."""
+        return max(self.cards >> 2 * self.refused.get(card.alert_id, 0), 1)
 
 
 def room_of(kind_name: str, config: str) -> Room:
@@ -55,9 +59,7 @@ def split(whole: Notification, room: Room) -> list[Notification]:
     others = [card for card in whole.alerts if card.alert_id in known]
     if room.others == "always" or (room.others == "repeat" and whole.cause == "repeat"):
         new, others = [*new, *others], []
-    together = [card for card in new if card.alert_id not in room.alone]
-    parts = [[card] for card in new if card.alert_id in room.alone]
-    parts += [together[start : start + room.cards] for start in range(0, len(together), room.cards)]
+    parts = _parts(new, room)
     shown = _shown(others, parts, room)
     if shown:
         parts = [*parts[:-1], [*(parts[-1] if parts else []), *shown]]
@@ -75,9 +77,21 @@ def split(whole: Notification, room: Room) -> list[Notification]:
     ]
 
 
+def _parts(new: Sequence[Card], room: Room) -> list[list[Card]]:
+    """Return what is new, message by message; last those that nobody refused, which others may fill."""
+    by_size: dict[int, list[Card]] = {}
+    for card in new:
+        by_size.setdefault(room.cards_for(card), []).append(card)
+    return [
+        cards[start : start + size]
+        for size, cards in sorted(by_size.items())
+        for start in range(0, len(cards), size)
+    ]
+
+
 def _shown(others: Sequence[Card], parts: Sequence[Sequence[Card]], room: Room) -> Sequence[Card]:
     """Return the alerts that fire as before and have room in the last part."""
     if room.others != "fill":
         return ()
     last = parts[-1] if parts else ()
-    return () if any(card.alert_id in room.alone for card in last) else others[: room.cards - len(last)]
+    return () if any(card.alert_id in room.refused for card in last) else others[: room.cards - len(last)]

@@ -1,8 +1,8 @@
 """What of earlier deliveries came to nothing: fires and ends that a channel was to be told of, and was not.
 
 A fire that was given up is told anew while it lasts, an end until it got there: who was paged is told that it
-is over. A receiver that refuses is asked ever less often, of each alert by itself: one that it cannot take
-holds up no other.
+is over. A receiver that refuses is asked ever less often, and in ever smaller messages: an alert that it
+cannot take holds up no other.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Exists, case, func, select
 
+from specscope_server.alerts.delivery.answers import OF_CHANNEL, OF_MAILBOX
 from specscope_server.alerts.delivery.outbox import (
     EXPIRED,
     FAILED,
@@ -21,7 +22,7 @@ from specscope_server.alerts.delivery.outbox import (
     may_be_taken,
 )
 from specscope_server.alerts.pipeline.dedup import Failures
-from specscope_server.models import Channel, Delivery, DeliveryAlert
+from specscope_server.models import Channel, Delivery, DeliveryAlert, DeliveryAttempt
 from specscope_server.store.chunks import chunks
 
 FIRST_HOLD_MS = 60_000
@@ -48,6 +49,8 @@ class Failed:
     status: str
     times: int
     last_ms: int
+    refused: int
+    """Times that the message was refused, and not the channel's address or credentials."""
 
     def is_held(self, now_ms: int, changed_ms: int) -> bool:
         """Tell whether to wait still. A channel that was changed since is tried at once, and so is one whose
@@ -61,8 +64,8 @@ class GivenUp:
     """By channel; ``unended`` by (channel, key of the group)."""
 
     lost: Mapping[str, set[str]] = field(default_factory=dict)
-    alone: Mapping[str, set[str]] = field(default_factory=dict)
-    """Alerts that were refused before: the next time each is told by itself."""
+    refused: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Channel → alert → how often a message with it was refused."""
     held: Mapping[str, set[str]] = field(default_factory=dict)
     unended: Mapping[tuple[str, str], set[str]] = field(default_factory=dict)
 
@@ -88,7 +91,7 @@ def given_up(
     free = [each for each in failed if each.status == RESOLVED and each not in held]
     return GivenUp(
         {channel: lost_ids(connection, channel, ids) for channel, ids in told.items()},
-        _by_channel(failed),
+        _refused(failed),
         _by_channel(each for each in held if each.status == FIRING),
         _unended(connection, [each for each in free if each.times < MOST_ENDS]),
     )
@@ -102,6 +105,7 @@ def _failed(connection: Connection, now_ms: int) -> list[Failed]:
             Delivery.channel, DeliveryAlert.alert_id, DeliveryAlert.status,
             func.max(Delivery.group_key).label("group_key"), func.count().label("times"),
             func.max(Delivery.finished_ms).label("last_ms"),
+            func.sum(case((_is_refused(), 1), else_=0)).label("refused"),
         )
         .join(DeliveryAlert, DeliveryAlert.delivery_id == Delivery.id)
         .where(
@@ -112,9 +116,31 @@ def _failed(connection: Connection, now_ms: int) -> list[Failed]:
         .group_by(Delivery.channel, DeliveryAlert.alert_id, DeliveryAlert.status)
     )  # fmt: skip
     return [
-        Failed(row.channel, row.group_key, row.alert_id, row.status, row.times, row.last_ms)
+        Failed(row.channel, row.group_key, row.alert_id, row.status, row.times, row.last_ms, int(row.refused))
         for row in connection.execute(query)
     ]
+
+
+def _is_refused() -> Exists:
+    """Return whether a delivery was refused for what it says."""
+    code = func.coalesce(DeliveryAttempt.status_code, 0)
+    return (
+        select(DeliveryAttempt.id)
+        .where(
+            DeliveryAttempt.delivery_id == Delivery.id,
+            DeliveryAttempt.outcome == "permanent",
+            code.not_in((*OF_CHANNEL, *OF_MAILBOX)) & ~code.between(300, 399),
+        )
+        .exists()
+    )
+
+
+def _refused(failed: Iterable[Failed]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for each in failed:
+        if each.refused:
+            found.setdefault(each.channel, {})[each.alert_id] = each.refused
+    return found
 
 
 def _by_channel(failed: Iterable[Failed]) -> dict[str, set[str]]:

@@ -102,9 +102,7 @@ def _read(connection: Connection, now_ms: int) -> Known:
     silences = active_silences(connection, now_ms)
     rooms = usable_channels(connection)
     failed = given_up(connection, told, rooms, now_ms)
-    channels = {
-        name: replace(room, alone=frozenset(failed.alone.get(name, ()))) for name, room in rooms.items()
-    }
+    channels = {name: replace(room, refused=failed.refused.get(name, {})) for name, room in rooms.items()}
     return Known(kept, alerts, silences, channels, failed)
 
 
