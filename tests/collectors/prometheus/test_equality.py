@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from tests.collectors.prometheus.recorded import (
     sums,
 )
 from tests.collectors.runner.engine import MemorySink
-from tests.support.prometheus import need_prometheus, running
+from tests.support.prometheus import Prometheus, need_prometheus, running
 
 from specscope_collectors.observations import HealthState, Level
 from specscope_collectors.sources.prometheus.job import Config
@@ -41,14 +42,21 @@ def test_every_scrape_is_stored_as_our_own_scrape_stores_it(tmp_path: Path, vers
     assert theirs.health("prometheus").state is HealthState.OK
 
 
-@pytest.mark.parametrize("step", ["1m", "5m", "10m"])
-def test_sums_on_a_coarse_grid_are_exact(tmp_path: Path, step: str) -> None:
-    """Restarts, and label sets that come and go, included; the history has no staleness markers."""
+@pytest.fixture(scope="module")
+def long_night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MemorySink, Prometheus]]:
+    """Return what our own scrape stored of ninety minutes, and a Prometheus that holds them."""
     need_prometheus()
     scraped = night(5_400, speed=2)
-    ours, theirs = scraped_by_us(scraped), MemorySink()
-    with running(tmp_path, stored_by_prometheus(scraped)) as prometheus:
-        read(theirs, Config(url=prometheus.url, back_fill="7h", raw="10m", step=step))
+    with running(tmp_path_factory.mktemp("night"), stored_by_prometheus(scraped)) as prometheus:
+        yield scraped_by_us(scraped), prometheus
+
+
+@pytest.mark.xdist_group("long night of a Prometheus")
+@pytest.mark.parametrize("step", ["1m", "5m", "10m"])
+def test_sums_on_a_coarse_grid_are_exact(step: str, long_night: tuple[MemorySink, Prometheus]) -> None:
+    """Restarts, and label sets that come and go, included; the history has no staleness markers."""
+    (ours, prometheus), theirs = long_night, MemorySink()
+    read(theirs, Config(url=prometheus.url, back_fill="7h", raw="10m", step=step))
     own, other = sums(ours), sums(theirs)
     assert own.keys() == other.keys()
     for key, value in own.items():
