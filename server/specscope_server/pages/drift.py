@@ -89,6 +89,7 @@ def _charts(found: Drift) -> Sequence[Words]:
     if found.reference or found.boundaries_reference:
         charts += [trend_figures.STATISTICS["w1"], trend_figures.STATISTICS["mean_direction"]]
         charts.append(trend_figures.JOINT)
+        charts += [trend_figures.STATISTICS[name] for name in ("channel_rms", "psi", "ks")]
     return charts
 
 
