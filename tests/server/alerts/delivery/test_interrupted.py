@@ -19,7 +19,7 @@ def test_what_waits_for_a_channel_that_was_removed_ends(desk: Desk, receiver: Re
     desk.channels()
     desk.deliver()
     (row,) = desk.rows()
-    assert (row.status, row.reason) == ("failed", "its channel was removed")
+    assert (row.status, row.reason) == ("collapsed", "its channel was removed")
 
 
 def test_a_channel_that_is_off_keeps_what_waits(desk: Desk, receiver: Receiver) -> None:
