@@ -107,8 +107,10 @@ def channel_state(channel: ChannelItem) -> tuple[str, str]:
         return "idle", f"off: {channel.disabled_reason}" if channel.disabled_reason else "off"
     if channel.breaker.state == "open":
         return "bad", "fails; nothing is tried for a while"
-    if channel.breaker.failing_since or channel.breaker.failures:
+    if channel.breaker.failures:
         return "warn", f"failed {channel.breaker.failures} times in a row"
+    if channel.breaker.failing_since:
+        return "warn", "refuses what it is told"
     return ("ok", "works") if channel.last_sent else ("unknown", "not used yet")
 
 

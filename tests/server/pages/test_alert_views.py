@@ -9,11 +9,13 @@ from tests.server.client import Web
 from tests.server.seed import NOW, SERVER, T0, Feed
 
 from specscope_collectors.observations import Event
+from specscope_server.alerts.channels import examples
+from specscope_server.alerts.channels.schemas import BreakerItem, ChannelItem
 from specscope_server.alerts.schemas import AlertItem
 from specscope_server.alerts.states.machine import State
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.models import AlertState
-from specscope_server.pages.alert_views import alert_row, headline, muted_words
+from specscope_server.pages.alert_views import alert_row, channel_state, headline, muted_words
 
 HOSTILE = "<script>window.ran=1</script>"
 
@@ -59,6 +61,20 @@ def test_rules_that_are_not_evaluated_come_first() -> None:
 )  # fmt: skip
 def test_why_nobody_is_told(muted_by: str, words: str) -> None:
     assert muted_words(muted_by) == words
+
+
+@pytest.mark.parametrize(
+    ("state", "failures", "failing", "words"),
+    [
+        ("closed", 0, None, "works"), ("closed", 3, None, "failed 3 times in a row"),
+        ("closed", 0, to_iso(T0), "refuses what it is told"),
+        ("open", 5, to_iso(T0), "fails; nothing is tried for a while"),
+    ],
+)  # fmt: skip
+def test_how_a_channel_is(state: str, failures: int, failing: str | None, words: str) -> None:
+    breaker = BreakerItem(state=state, failures=failures, until=None, failing_since=failing)
+    channel = ChannelItem.model_validate(examples.CHANNEL).model_copy(update={"breaker": breaker})
+    assert channel_state(channel)[1] == words
 
 
 def test_a_row_says_each_label_once() -> None:
