@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collectors.sglang_metrics.captured import NAMES, body_of, mapped_fixture, version_of_fixture
 
@@ -148,6 +148,7 @@ KEYS = st.sampled_from([("tokens.generated", (("tp_rank", "0"),)), ("requests.fi
 COUNTERS = st.dictionaries(KEYS, st.floats(0, 1e12))
 
 
+@settings(deadline=None)  # other tests share the processors
 @given(COUNTERS, COUNTERS, st.booleans(), st.integers(0, 12), st.none() | st.floats(0, 1e10))
 def test_a_checkpoint_gives_back_the_whole_state(
     taken: dict[SeriesKey, float],
