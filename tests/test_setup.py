@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -88,3 +90,11 @@ def test_every_dependency_is_pinned() -> None:
 def test_the_scripts_can_be_run() -> None:
     for name in ("scripts/find-python", ".ci/run"):
         assert os.access(ROOT / name, os.X_OK), name
+
+
+@pytest.mark.xdist_group("together")
+def test_groups_of_tests_stay_in_one_process(request: pytest.FixtureRequest) -> None:
+    """Some versions of pytest and xdist ignore groups without a word: every process then starts engines."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        pytest.skip("one process runs all tests")
+    assert request.node.nodeid.endswith("@together")
