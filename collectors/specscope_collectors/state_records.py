@@ -63,5 +63,5 @@ class StateProfile(Record, frozen=True, kw_only=True, tag="state_profile"):
     """Σh² per channel; where ``distinct_rows`` are counted, of these rows alone."""
     invariants: dict[str, int] = {}
     """Counts of what cannot be in healthy states, and of what was looked at: ``nonfinite_rows``,
-    ``zero_rows``, ``duplicate_rows``, ``equal_id_pairs``, ``equal_id_pairs_identical``, and ``distinct_rows``:
+    ``zero_rows``, ``duplicate_rows``, ``equal_id_pairs``, ``equal_id_pairs_identical``, ``distinct_rows``:
     the first with its token id at its position, so that a prefix that requests share counts once."""

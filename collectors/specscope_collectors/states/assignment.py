@@ -86,7 +86,7 @@ def votes_of(chosen: Choice, rounds: NDArray[np.int64]) -> tuple[Floats, float]:
 
 
 def _redone(many: Floats) -> NDArray[np.int64]:
-    """Return the best choice of each round, as `_best` makes it: whether the order holds is drawn anew too."""
+    """Return the best choice of each round, as `_best` makes it; whether the order holds is drawn anew."""
     found = _ordered(many)
     if many.shape[1] > MOST_UNORDERED:
         return found

@@ -62,6 +62,18 @@ def test_a_threshold_on_the_interval_needs_the_whole_interval(sqlite_engine: Eng
     assert found.status is Status.BREACH
 
 
+def test_a_value_without_an_interval_decides_unless_the_rule_calls_that_too_few(
+    sqlite_engine: Engine, feed: Feed
+) -> None:
+    feed.launch(engine_version="0.5.8")
+    feed.scrapes(60, tau=1.05, running=2)  # a gauge: no interval
+    low = {"kind": "threshold", "signal": "acceptance.accept_length", "below": 1.15, "on": "interval"}
+    [found] = readings(sqlite_engine, at(60), rule_of(low))
+    assert found.status is Status.BREACH
+    [found] = readings(sqlite_engine, at(60), rule_of({**low, "without_interval": "too_few"}))
+    assert (found.status, found.cause) == (Status.NO_DATA, Cause.FEW)
+
+
 def test_too_few_cycles_are_no_verdict_unless_the_rule_says_how_many_are_enough(
     sqlite_engine: Engine, feed: Feed
 ) -> None:

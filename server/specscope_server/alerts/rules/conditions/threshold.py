@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 from specscope_server.alerts.numbers import interval, number
 from specscope_server.alerts.rules.condition import SignalCondition
 from specscope_server.alerts.rules.judging import Judged, column
-from specscope_server.alerts.rules.reads import Grid, Need, Points
+from specscope_server.alerts.rules.reads import Grid, Need, Points, Whys
+from specscope_server.kit.signal import Why
 
 
 class Condition(SignalCondition):
@@ -25,7 +26,12 @@ class Condition(SignalCondition):
     on: Literal["value", "interval"] = Field(
         "value",
         description="`interval`: only when the whole 95 % interval lies beyond the limit. Where no interval "
-        "is known, the value decides, and the alert says so",
+        "is known, the value decides, and the alert says so; see `without_interval`",
+    )
+    without_interval: Literal["value", "too_few"] = Field(
+        "value",
+        description="With `on: interval`, what holds where no interval is known: the value decides, or that "
+        "it is too few to judge",
     )
 
     @model_validator(mode="after")
@@ -47,7 +53,17 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
     low = np.where(by_interval & np.isfinite(lower), lower, grid.value)
     high = np.where(by_interval & np.isfinite(upper), upper, grid.value)
     above, below = (column([getattr(one, name) for one in conditions]) for name in ("above", "below"))
-    return Judged(grid, (low > above) | (high < below), grid.why)
+    return Judged(grid, (low > above) | (high < below), _why(grid, conditions))
+
+
+def _why(grid: Grid, conditions: Sequence[Condition]) -> Whys:
+    """Return the grid's own, but that a value without an interval is too few for those that ask for one."""
+    asks = [one.on == "interval" and one.without_interval == "too_few" for one in conditions]
+    if not any(asks):
+        return grid.why
+    lower, upper = grid.bounds
+    bare = np.array(asks)[:, None, None] & ~(np.isfinite(lower) & np.isfinite(upper))
+    return np.where(bare & (grid.why == Why.OK), np.uint8(Why.FEW), grid.why)
 
 
 def explain(
