@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from specscope_server.alerts.numbers import number
 from specscope_server.kit.plotly_library import frontend_folder, plotly_library
 from specscope_server.pages import wording
 from specscope_server.pages.assets import asset_url
@@ -41,7 +42,7 @@ def environment() -> Environment:
     )
     env.filters.update(
         shorten=wording.shorten, age=wording.age_text, moment=wording.moment_text, count=wording.count_text,
-        bytes=wording.bytes_text, flags=wording.flags,
+        bytes=wording.bytes_text, flags=wording.flags, measured=number,
     )  # fmt: skip
     return env
 

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 from specscope_server.alerts.rules.reads import Frame, Grid
 from specscope_server.kit.signal import SignalSeries, Why
 from specscope_server.models import Event
+from specscope_server.servers.statistics import config_diff
 
 MAX_EVENTS = 20_000
-MAX_CHANGES, MAX_TEXT = 50, 200
+MAX_CHANGES, MAX_NAME, MAX_TEXT = 50, 100, 200
 NAMED, SHORT, MAX_WORDS = 8, 60, 800
 """Changes that the words name, and characters of one value and of all."""
 
@@ -110,10 +111,16 @@ def _changes(detail: Any) -> dict[str, list[str]]:
     changes = detail.get("changes") if isinstance(detail, dict) else None
     if not isinstance(changes, dict):
         return {}
-    return {
-        str(name)[:100]: [_text(pair[0]), _text(pair[1])]
-        for name, pair in list(changes.items())[:MAX_CHANGES]
+    pairs = {
+        str(name): pair for name, pair in list(changes.items())[:MAX_CHANGES]
         if isinstance(pair, list) and len(pair) == 2
+    }  # fmt: skip
+    sides = [{name: pair[place] for name, pair in pairs.items()} for place in (0, 1)]
+    added, removed, changed = config_diff(sides[0], sides[1])  # of a nested setting, only what differs in it
+    found = {**changed, **{name: (None, new) for name, new in added.items()}}
+    found |= {name: (old, None) for name, old in removed.items()}
+    return {
+        name[-MAX_NAME:]: [_text(old), _text(new)] for name, (old, new) in list(found.items())[:MAX_CHANGES]
     }
 
 

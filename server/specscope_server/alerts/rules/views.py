@@ -83,6 +83,13 @@ class Group:
         return found
 
 
+def _with_note(reason: str, note: str, unit: str) -> str:
+    """Return the comparison and the series' own words; of a flag, which is 0 or 1, the words alone."""
+    if not note or note in reason:
+        return reason
+    return note if unit == "flag" else f"{reason}; {note}"
+
+
 @dataclass(frozen=True, slots=True)
 class LeafView:
     """One condition of a group."""
@@ -115,7 +122,7 @@ class LeafView:
         reason, evidence = self._explained(place, code)
         if place[1] == grid.size - 1:  # the words of a series are of its newest point
             evidence = {**series.evidence, **evidence}
-            reason = f"{reason}; {series.note}" if series.note and series.note not in reason else reason
+            reason = _with_note(reason, series.note, grid.unit)
         return Facts(
             known(grid.value[place]), known(lower[place]), known(upper[place]), known(grid.n[place]),
             grid.unit, grid.n_unit, getattr(self.condition, "window", 0), reason[:1_000], cleaned(evidence),

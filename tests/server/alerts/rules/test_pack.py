@@ -285,6 +285,17 @@ def test_configuration_changed(sqlite_engine: Engine, feed: Feed) -> None:
     assert (over.status, over.reason) == (Status.OK, "nothing of that kind in the last 10m")
 
 
+def test_of_a_nested_setting_what_changed_in_it_is_named(sqlite_engine: Engine, feed: Feed) -> None:
+    old, new = ({"eagle_config": {"layer_ids": ids, "rope": "x" * 90}} for ids in ([-1, 2], [2, 5]))
+    feed.launch()
+    changes = {"changes": {"draft": [old, {**new, "more": 2}]}}
+    feed.send(Event(kind="restart", time_ms=at(6), message="restarted: much", detail=changes))
+    found = fires(sqlite_engine, "configuration-changed", at(10))
+    assert found is not None
+    assert found.reason == "restarted: draft.eagle_config.layer_ids [-1, 2] → [2, 5], draft.more not set → 2"
+    assert found.evidence["changes"]["draft.more"] == ["not set", "2"]
+
+
 def fired(store: Engine, from_ms: int, to_ms: int) -> dict[str, list[str]]:
     """Replay every shipped rule over a history; return rule → why it fired."""
     found = {}
