@@ -158,7 +158,11 @@ def test_an_empty_file_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.99])
-@pytest.mark.parametrize("content", [GOOD, GOOD_SAFETENSORS, gzip.compress(GOOD), zstandard.compress(GOOD)])
+@pytest.mark.parametrize(
+    "content",
+    [GOOD, GOOD_SAFETENSORS, gzip.compress(GOOD), zstandard.compress(GOOD)],
+    ids=["torch", "safetensors", "gzip", "zstd"],
+)
 def test_a_truncated_file_is_refused(content: bytes, share: float, tmp_path: Path) -> None:
     words = refusal(tmp_path, content[: int(len(content) * share)])
     assert any(word in words for word in ("cut off", "no end", "neither", "damaged"))

@@ -115,6 +115,20 @@ def test_a_batch_of_another_shape_is_named(web: Web, store_engine: Engine) -> No
         (encoded(packed([make_batch(1)]), "gzip")[:-9], {"content_encoding": "gzip"}, 422, "too early"),
         (encoded(packed([make_batch(1)]), "zstd")[:-9], {"content_encoding": "zstd"}, 422, "cut"),
     ],
+    ids=[
+        "nothing",
+        "no batches",
+        "cut",
+        "no batch",
+        "deep json",
+        "deep msgpack",
+        "text",
+        "br",
+        "no zstd",
+        "no gzip",
+        "cut gzip",
+        "cut zstd",
+    ],
 )
 def test_bodies_that_cannot_be_read(
     lone_web: Web, content: bytes, headers: dict[str, str], status: int, words: str
