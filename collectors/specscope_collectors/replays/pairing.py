@@ -10,6 +10,7 @@ import numpy as np
 from specscope_collectors.references.row_classes import HEAD_POSITIONS
 from specscope_collectors.references.training_rows import TrainingRows
 from specscope_collectors.replays.comparing import Floats, Integers
+from specscope_collectors.replays.errors import ReplayError
 from specscope_collectors.replays.samples import Sample, Training
 from specscope_collectors.replays.verdicts import Paired, Place, SlotVerdict, judge_slot
 
@@ -38,7 +39,7 @@ def compare(
     training: Training, served: Mapping[int, Served], rows: Sequence[TrainingRows] | None, missing: str = ""
 ) -> Compared:
     """Compare. ``served`` is by the index of the sample; ``rows`` are those at all boundaries, if there are
-    such; ``missing`` says why there is nothing of the engine.
+    such; ``missing`` says why there is nothing of the engine. Raises ReplayError for states of another model.
     """
     by_ids = {each.token_ids.tobytes(): each for each in rows or ()}
     prefixes = [(sample, _of(sample, by_ids)) for sample in training.samples]
@@ -55,9 +56,23 @@ def compare(
 
 
 def served_slots(training: Training, served: Mapping[int, Served]) -> int:
-    """Return how many states stand side by side in serving; without any, as many as in training."""
-    widths = {each.states.shape[1] for each in served.values()}
-    return max(max(widths, default=0) // training.hidden_size, 0) or training.slots
+    """Return how many states stand side by side in serving; without any, as many as in training.
+
+    Raises ReplayError where the states are of another hidden size, or not of one width.
+    """
+    widths = sorted({each.states.shape[1] for each in served.values()})
+    for width in widths:
+        if not width or width % training.hidden_size:
+            raise ReplayError(
+                f"the engine's states are {width} wide, which is no multiple of the dump's hidden size "
+                f"{training.hidden_size}: they are of another model; give --server and --dump of one target"
+            )
+    if len(widths) > 1:
+        raise ReplayError(
+            f"the engine's states are {' and '.join(map(str, widths))} wide within one replay: not trusted; "
+            "replay again while nobody restarts it"
+        )
+    return widths[0] // training.hidden_size if widths else training.slots
 
 
 def slot_places(training: Training) -> tuple[Place, ...]:

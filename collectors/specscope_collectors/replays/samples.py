@@ -21,6 +21,8 @@ from specscope_collectors.references.writers import PRE_NORM, Writer
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
 LEAST_TOKENS = 8
+MOST_STATE_BYTES = 1 << 30
+"""Of all samples together, in float32; those of the engine, to compare with, are as many again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +81,27 @@ def read_samples(wanted: Wanted) -> Training:
         if len(kept) == wanted.requests:
             break
         try:
-            kept += _sample(dump, name, wanted.tokens)
+            found = _sample(dump, name, wanted.tokens)
         except DumpError as error:
             refused.add(name, error)
+            continue
+        kept += found
+        _check_size(kept, wanted)
     if not kept:
         reasons = "; ".join(refused.examples) or f"all have fewer than {LEAST_TOKENS} tokens"
         raise DumpError(f"{wanted.root}: no sample can be replayed: {reasons}")
     return _training(kept, first.last is not None, len(first.slots), writer, wanted)
+
+
+def _check_size(kept: Sequence[Sample], wanted: Wanted) -> None:
+    """Raises DumpError for more states than are held at a time."""
+    found = sum(each.states.nbytes for each in kept)
+    if found > MOST_STATE_BYTES:
+        raise DumpError(
+            f"{wanted.root}: the states of the first {len(kept)} samples take over {MOST_STATE_BYTES >> 20} "
+            "MiB, and all of them are held while they are compared; replay fewer: less than --requests "
+            f"{wanted.requests}, or than --tokens {wanted.tokens}"
+        )
 
 
 def _files(wanted: Wanted) -> list[str]:

@@ -28,9 +28,9 @@ from specscope_collectors.references.printing import SHOWN_TOKENS, reference_lin
 from specscope_collectors.references.walking import check_exists
 from specscope_collectors.replays.errors import ReplayError
 from specscope_server.cli.progress import StepBar
-from specscope_server.cli.reference_boundaries import calibrate, replay_torch, write
+from specscope_server.cli.reference_boundaries import calibrate, replay_torch, result_of, write
 from specscope_server.cli.reference_layer_ids import boundaries as tell_boundaries
-from specscope_server.cli.reference_options import file_name, read_token_ids
+from specscope_server.cli.reference_options import read_token_ids
 from specscope_server.cli.reference_replay import replay
 from specscope_server.kit.clock import system_clock
 
@@ -106,7 +106,7 @@ def build(
     """
     check_exists(path)
     called = name or path.absolute().name.partition(".")[0] or "dump"
-    target = out or Path(f"{file_name(called)}{SUFFIX}")
+    target = result_of(called, out)
     order = Order(
         root=path, name=called, made_ms=system_clock(), budget_rows=budget, seed=seed,
         hidden_size=hidden_size, boundaries=_numbers(boundaries), manifest=manifest_of(path),

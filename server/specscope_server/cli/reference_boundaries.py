@@ -17,7 +17,7 @@ from specscope_collectors.references.torch_replay import MOST_TOKENS, ReplayOrde
 from specscope_collectors.references.torch_target import Target
 from specscope_collectors.references.walking import check_exists
 from specscope_server.cli.progress import StepBar
-from specscope_server.cli.reference_options import file_name, read_token_ids
+from specscope_server.cli.reference_options import check_result, file_name, read_token_ids
 from specscope_server.kit.clock import system_clock
 
 DEFAULT_ROWS = 16_384
@@ -60,7 +60,8 @@ def calibrate(spool: Spool, name: Name = None, model: ModelName = "", out: Out =
     Exit status: 0 made, 1 not readable, 2 wrong usage.
     """
     called = name or spool.absolute().name or "calibration"
-    write(calibrated(spool, called, system_clock(), model), out)
+    target = result_of(called, out)
+    write(calibrated(spool, called, system_clock(), model), target)
 
 
 def replay_torch(
@@ -80,23 +81,33 @@ def replay_torch(
     specscope[states] and a machine that the model fits into. Exit status: 0 made, 1 not readable, 2 wrong
     usage.
     """
-    for dump in dumps:
-        check_exists(dump)
-    check_exists(model)
+    for each in (*dumps, model):
+        check_exists(each)
+    called = name or f"{model.absolute().name}-boundaries"
+    written = result_of(called, out)
+    if rows is not None:
+        check_result(rows, "--rows")
     order = ReplayOrder(
-        dumps=tuple(dumps), name=name or f"{model.absolute().name}-boundaries", made_ms=system_clock(),
+        dumps=tuple(dumps), name=called, made_ms=system_clock(),
         model=str(model), budget_rows=budget, seed=seed, rows_file=rows, most_tokens=longest,
         token_ids=read_token_ids(token_ids) if token_ids else (),
     )  # fmt: skip
     target = Target(model, dtype.value, device)
     with StepBar("requests") as bar:
         reference = replay(order, target, bar.at)
-    write(reference, out)
+    write(reference, written)
 
 
-def write(reference: Reference, out: Path | None) -> None:
-    """Write a reference whole or not at all, and say what it holds."""
-    target = out or Path(f"{file_name(reference.name)}{SUFFIX}")
+def result_of(called: str, out: Path | None) -> Path:
+    """Return where a reference is to be put. Raises DumpError when it cannot be."""
+    target = out or Path(f"{file_name(called)}{SUFFIX}")
+    check_result(target, "--out")
+    return target
+
+
+def write(reference: Reference, target: Path) -> None:
+    """Write a reference whole or not at all, and say what it holds. Raises DumpError, OSError."""
+    check_result(target, "--out")
     hidden = target.with_name(f".{target.name}.new")
     try:
         with hidden.open("wb") as file:

@@ -15,7 +15,7 @@ from rich.table import Table
 from specscope_collectors.references.document import SLOTS, Reference, read_reference
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.manifests import manifest_of
-from specscope_collectors.references.printing import plain
+from specscope_collectors.references.texts import plain
 from specscope_collectors.references.training_rows import read_rows
 from specscope_collectors.references.walking import check_exists
 from specscope_collectors.replays.engine import Engine, new_run
@@ -24,7 +24,7 @@ from specscope_collectors.replays.result import WORDS, document_of, event_of, ex
 from specscope_collectors.replays.returned import through_engine
 from specscope_collectors.replays.samples import Training, Wanted, read_samples
 from specscope_collectors.replays.spooled import Gathered, through_probe
-from specscope_collectors.replays.telling import send_event
+from specscope_collectors.replays.telling import check_receiver, send_event
 from specscope_collectors.replays.verdicts import Verdict
 from specscope_server.kit.clock import system_clock
 
@@ -95,6 +95,9 @@ def replay(
     found = read_reference(reference) if reference else None
     names = tuple(each.name for each in known or ())
     training = read_samples(_wanted(dump, found, names, requests, tokens, seed))
+    watched = name or server.split("://")[-1].rstrip("/")
+    if specscope is not None:
+        check_receiver(specscope, watched, os.environ.get(TOKEN))
     run = new_run()
     engine = Engine(server, os.environ.get(API_KEY))
     try:
@@ -112,7 +115,6 @@ def replay(
     else:
         show(document, training, gathered)
     if specscope is not None:
-        watched = name or server.split("://")[-1].rstrip("/")
         send_event(specscope, watched, os.environ.get(TOKEN), event_of(document, system_clock()))
         typer.echo(f"told {specscope} of it, under {plain(watched)}", err=True)
     raise typer.Exit(exit_status(compared))

@@ -18,6 +18,7 @@ from tests.collectors.replays.made_states import (
 )
 
 from specscope_collectors.replays.comparing import Floats
+from specscope_collectors.replays.errors import ReplayError
 from specscope_collectors.replays.pairing import Served, compare
 from specscope_collectors.replays.result import document_of, event_of, exit_status
 from specscope_collectors.replays.spooled import Gathered
@@ -183,3 +184,16 @@ def test_the_document_holds_the_numbers_and_no_token(made: Made) -> None:
     assert event.kind == "replay"
     assert event.message.startswith("paired replay: slot 0 WRONG BOUNDARY")
     assert exit_status(compared) == 3
+
+
+@pytest.mark.parametrize("width", [HIDDEN // 2, 3 * HIDDEN - 1, HIDDEN * 12288 // 7168, 0])
+def test_states_of_another_model_are_refused_with_both_sizes(made: Made, width: int) -> None:
+    served = {0: Served(np.arange(40), np.ones((40, width), np.float32))}
+    with pytest.raises(ReplayError, match=rf"{width} wide.* hidden size {HIDDEN}.*--dump of one target"):
+        compare(training_of(made), served, None)
+
+
+def test_states_of_two_widths_in_one_replay_are_refused(made: Made) -> None:
+    served = {k: Served(np.arange(40), np.ones((40, HIDDEN * (k + 2)), np.float32)) for k in range(2)}
+    with pytest.raises(ReplayError, match=f"{2 * HIDDEN} and {3 * HIDDEN} wide"):
+        compare(training_of(made), served, None)

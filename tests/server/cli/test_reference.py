@@ -122,7 +122,7 @@ def test_inspect_of_a_folder_lists_it(dump: Path, capsys: pytest.CaptureFixture[
         (["--norm-weight", "nothing.safetensors"], "nothing.safetensors is not there", 1),
         (["--token-ids", "bad.json"], "no JSON list", 1),
         (["--hidden-size", "5"], "hidden size is 5", 1),
-        (["--out", "no/such/folder.gz"], "No such file", 1),
+        (["--out", "no/such/folder.gz"], "there is no folder", 1),
     ],
 )
 def test_wrong_usage_is_explained(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,31 @@ def test_torch_is_asked_for_where_it_is_not_there(
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert main(["replay-torch", str(dump), "--model", str(tmp_path)]) == 1
     assert "pip install 'specscope[states]'" in capsys.readouterr().err
+
+
+WRITING = [("build", "--out"), ("calibrate", "--out"), ("replay-torch", "--out"), ("replay-torch", "--rows")]
+
+
+@pytest.mark.parametrize(("command", "option"), WRITING, ids=[" ".join(each) for each in WRITING])
+def test_a_result_goes_only_where_a_file_can_be(
+    tmp_path: Path, command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said before anything is read: there is nothing readable in the folder."""
+    pipe, folder, device = tmp_path / "pipe", tmp_path / "folder", tmp_path / "null"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    device.symlink_to(os.devnull)
+    more = ["--model", str(tmp_path)]
+    for place, words in (
+        (pipe, "is no regular file"), (folder, "is no regular file"), (device, "is no regular file"),
+        (tmp_path / "no" / "x.gz", f"there is no folder {tmp_path / 'no'}"),
+        (pipe / "x.gz", f"there is no folder {pipe}"),
+    ):  # fmt: skip
+        rest = more if command != "build" else []
+        assert main([command, str(folder), *rest, option, str(place)]) == 1
+        said = capsys.readouterr().err
+        assert f"{option} {place}" in said
+        assert words in said
+    assert pipe.is_fifo()
+    assert device.is_symlink()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "null", "pipe"]

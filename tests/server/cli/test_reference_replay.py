@@ -12,8 +12,11 @@ from tests.server.ingest.bodies import make_batch, packed, push
 from tests.server.seed import NOW, SERVER
 
 from specscope_collectors.observations import Event
+from specscope_collectors.references.errors import DumpError
+from specscope_collectors.replays import samples
 from specscope_collectors.replays.errors import ReplayError
-from specscope_collectors.replays.telling import send_event
+from specscope_collectors.replays.samples import Wanted, read_samples
+from specscope_collectors.replays.telling import check_receiver, send_event
 from specscope_server.cli.reference import main
 
 
@@ -49,6 +52,45 @@ def test_a_server_that_is_not_watched_is_said(lone_web: Web) -> None:
     event = Event(kind="replay", time_ms=NOW, message="")
     with pytest.raises(ReplayError, match="does not take it"):
         send_event("http://127.0.0.1:8200", SERVER, None, event, carried(lone_web))
+    with pytest.raises(ReplayError, match="does not take it"):
+        check_receiver("http://127.0.0.1:8200", SERVER, None, carried(lone_web))
+
+
+@pytest.mark.parametrize(
+    "answer", ["{}", "[]", '{"sequence": "x", "launch_key": 3}', '"\\u001b[2J"'],
+    ids=["object", "list", "other types", "text"],
+)  # fmt: skip
+def test_another_program_at_the_address_of_specscope_is_named(answer: str) -> None:
+    far = httpx.MockTransport(lambda request: httpx.Response(200, text=answer))
+    event = Event(kind="replay", time_ms=NOW, message="")
+    with pytest.raises(
+        ReplayError, match=r"http://far:1/? is no Specscope: it answers .* --specscope"
+    ) as one:
+        check_receiver("http://far:1", SERVER, None, far)
+    with pytest.raises(ReplayError, match=r"is no Specscope: it answers") as other:
+        send_event("http://far:1", SERVER, None, event, far)
+    assert (str(one.value) + str(other.value)).isprintable()
+
+
+def test_specscope_is_looked_for_before_the_engine_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = write_dump(tmp_path / "dump", FORMATS["hybrid"])
+    args = ["--server", "http://127.0.0.1:9", "--dump", str(dump), "--specscope", "http://127.0.0.1:7"]
+    assert main(["replay", *args]) == 1
+    said = capsys.readouterr().err
+    assert "Specscope at http://127.0.0.1:7" in said
+    assert "127.0.0.1:9" not in said
+
+
+def test_more_states_than_are_held_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dump = write_dump(tmp_path / "dump", FORMATS["hybrid"])
+    found = read_samples(Wanted(root=dump, requests=3, tokens=8))
+    monkeypatch.setattr(samples, "MOST_STATE_BYTES", 3 * found.samples[0].states.nbytes)
+    assert len(read_samples(Wanted(root=dump, requests=3, tokens=8)).samples) == 3
+    monkeypatch.setattr(samples, "MOST_STATE_BYTES", 3 * found.samples[0].states.nbytes - 1)
+    with pytest.raises(DumpError, match=r"less than --requests 3, or than --tokens 8"):
+        read_samples(Wanted(root=dump, requests=3, tokens=8))
 
 
 def test_an_engine_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
