@@ -19,10 +19,12 @@ from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.pickles import Described
 from specscope_collectors.references.safetensors import is_safetensors, read_safetensors
 from specscope_collectors.references.tensors import Tensor, make_tensor
+from specscope_collectors.references.texts import whole
 from specscope_collectors.references.torch_zip import LEGACY, Archive
 
 MAX_INFLATED_BYTES = 2 << 30
 MAX_TENSORS, MAX_DEPTH, MAX_PLACES = 1_024, 4, 100_000
+MAX_KEY = 120
 PIECE_BYTES = 1 << 20
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK"
 NONE = "none"
@@ -161,16 +163,20 @@ class _Flattening:
             self._opened.tensors.append(self._tensor(key or "tensor", node))
         elif isinstance(node, dict):
             for name, child in node.items():
-                self.visit(f"{key}.{name}" if key else str(name)[:120], child, depth + 1)
+                self.visit(_joined(key, str(name)), child, depth + 1)
         elif isinstance(node, list | tuple):
             for number, child in enumerate(node):
                 if isinstance(child, Described | dict | list | tuple):
                     self.visit(f"{key}[{number}]", child, depth + 1)
         elif isinstance(node, str | int | float | bool):
-            self._opened.values[key] = node[:200] if isinstance(node, str) else node
+            self._opened.values[key] = whole(node[:200]) if isinstance(node, str) else node
 
     def _tensor(self, key: str, found: Described) -> Tensor:
         storage = self._archive.storage(found.storage.key)
         if found.storage.elements * found.storage.dtype.bytes > len(storage):
             raise DumpError(f"{key}: its storage is smaller than it says")
         return make_tensor(key, found.storage.dtype, storage, found.offset, found.shape, found.strides)
+
+
+def _joined(key: str, name: str) -> str:
+    return whole(f"{key}.{name[:MAX_KEY]}" if key else name[:MAX_KEY])

@@ -1,8 +1,11 @@
 """The pickle of a file that torch wrote: read with three names known and nothing executed.
 
-Allowed are `collections.OrderedDict`, `torch._utils._rebuild_tensor_v2` and torch's storages, and of these
-only the first is what it says: the others stand for descriptions. All else that a pickle asks for is refused
-by its name, before anything is built. Only the opcodes that plain data need are let in.
+Allowed are `collections.OrderedDict`, `torch._utils._rebuild_tensor_v2` and torch's storages, and none of
+these is what it says: they stand for an empty dict and for descriptions. All else that a pickle asks for is
+refused by its name, before anything is built. Only the opcodes that plain data need are let in.
+
+Keys of dicts are text or numbers. The unpickler in C would hash any key: of tuples within tuples that takes
+forever, or overflows the stack of the process. Of the one in Python, the step that fills dicts is replaced.
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
-from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from specscope_collectors.references.dtypes import TORCH_STORAGES, Dtype
 from specscope_collectors.references.errors import DumpError
@@ -65,15 +68,29 @@ class _Rebuild:
         return Described(storage, offset, shape, strides)
 
 
+def _ordered_dict() -> dict[str | int, Any]:
+    """Stand for `collections.OrderedDict`, which torch writes without arguments and then fills."""
+    return {}
+
+
 _REBUILD = _Rebuild()
 
 
-class _Restricted(pickle.Unpickler):
+class _Restricted(pickle._Unpickler):
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
+            return _ordered_dict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return _REBUILD
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v3"):
+            raise DumpError(
+                "it holds a tensor of a type that torch has no storage for, such as float8 "
+                "(_rebuild_tensor_v3), which is not read: write the dump as bfloat16, by "
+                "tensor.to(torch.bfloat16)"
+            )
         if module in ("torch", "torch.storage") and name.endswith("Storage"):
             return StorageKind(name)
         raise DumpError(refusal(f"{module}.{name}"))
@@ -87,6 +104,31 @@ class _Restricted(pickle.Unpickler):
                     )
                 return Storage(key, TORCH_STORAGES[name], elements)
         raise DumpError("its pickle refers to something else than a storage of the archive")
+
+    def load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        _put(self.stack[-1], [key, value])
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()  # type: ignore[attr-defined]  # of the stack since the last mark
+        _put(self.stack[-1], items)
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+
+
+def _put(target: Any, items: list[Any]) -> None:
+    """Put keys and values, one after the other, into a dict. Raises DumpError for keys of other kinds."""
+    if type(target) is not dict or len(items) % 2:
+        raise DumpError("its pickle is damaged (items of what is no dict)")
+    for place in range(0, len(items), 2):
+        kind = type(items[place])
+        if kind not in (str, int):
+            raise DumpError(
+                f"its pickle has a dict with a key of the type {kind.__name__}: only text and "
+                "whole numbers are read; write it again with such keys"
+            )
+        target[items[place]] = items[place + 1]
 
 
 def refusal(name: str) -> str:

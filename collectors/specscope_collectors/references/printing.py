@@ -7,27 +7,27 @@ from collections.abc import Iterator, Sequence
 from specscope_collectors.references.document import BOUNDARIES, Reference
 from specscope_collectors.references.inspecting import FileSeen, StateSeen
 from specscope_collectors.references.row_classes import OTHER
+from specscope_collectors.references.texts import plain
 
 SHOWN_TOKENS = 8
 
 
-def plain(text: str) -> str:
-    """Return text that does nothing to a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def seen_lines(seen: FileSeen, tokens: int = SHOWN_TOKENS) -> Iterator[str]:
     """Yield what `inspect` prints."""
+    yield from map(plain, _seen_lines(seen, tokens))
+
+
+def _seen_lines(seen: FileSeen, tokens: int) -> Iterator[str]:
     packed = "" if seen.compression == "none" else f", {seen.compression}"
     tool = f"; as {seen.tool} writes it" if seen.tool else ""
-    yield f"file      {plain(seen.path)}: {seen.container}{packed}, {seen.bytes:,} bytes{tool}"
+    yield f"file      {seen.path}: {seen.container}{packed}, {seen.bytes:,} bytes{tool}"
     for tensor in seen.tensors:
         view = "" if tensor.is_contiguous else f"  (a view of {tensor.storage_bytes:,} bytes)"
-        yield f"tensor    {plain(tensor.key):<24} {list(tensor.shape)!s:<18} {tensor.dtype}{view}"
+        yield f"tensor    {tensor.key:<24} {list(tensor.shape)!s:<18} {tensor.dtype}{view}"
     for key, value in seen.values.items():
-        yield f"value     {plain(key)[:40]:<24} {plain(str(value))[:80]}"
+        yield f"value     {key[:40]:<24} {str(value)[:80]}"
     if seen.trouble:
-        yield f"trouble   {plain(seen.trouble)}"
+        yield f"trouble   {seen.trouble}"
         return
     mask = (
         "no loss mask" if seen.answer_tokens is None else f"{seen.answer_tokens:,} of them with loss_mask = 1"
@@ -46,7 +46,7 @@ def seen_lines(seen: FileSeen, tokens: int = SHOWN_TOKENS) -> Iterator[str]:
 
 def _state_lines(state: StateSeen, tokens: int) -> Iterator[str]:
     yield (
-        f"{state.place:<9} {plain(state.key)}, {state.dtype}: norm at position 0 "
+        f"{state.place:<9} {state.key}, {state.dtype}: norm at position 0 "
         f"{_number(state.position_0)}; from "
         f"position 4 on median {_number(state.median)}, {_number(state.least)} to {_number(state.most)}"
     )
@@ -68,13 +68,17 @@ def _number(value: float | int | None) -> str:
 
 def reference_lines(reference: Reference) -> Iterator[str]:
     """Yield what a reference says, in words."""
+    yield from map(plain, _reference_lines(reference))
+
+
+def _reference_lines(reference: Reference) -> Iterator[str]:
     answers = (
         "no loss mask" if reference.answer_rows is None else f"{reference.answer_rows:,} with loss_mask = 1"
     )
     if reference.kind == BOUNDARIES:
         yield from _boundary_lines(reference)
         return
-    yield f"reference {plain(reference.name)}: as {plain(reference.tool)} writes it, {reference.dtype}"
+    yield f"reference {reference.name}: as {reference.tool} writes it, {reference.dtype}"
     yield (
         f"rows      {reference.rows:,} ({answers}) of {reference.requests:,} requests, "
         f"{reference.tokens:,} tokens; "
@@ -83,7 +87,7 @@ def reference_lines(reference: Reference) -> Iterator[str]:
     names = (
         ", ".join("?" if boundary is None else str(boundary) for boundary in reference.boundaries) or "none"
     )
-    source = f" ({plain(reference.boundary_source)})" if reference.boundary_source else ""
+    source = f" ({reference.boundary_source})" if reference.boundary_source else ""
     yield (
         f"slots     {len(reference.boundaries)} of {reference.hidden_size}; boundaries {names}: "
         f"{reference.boundary_rule}{source}"
@@ -101,8 +105,8 @@ def reference_lines(reference: Reference) -> Iterator[str]:
 
 def _boundary_lines(reference: Reference) -> Iterator[str]:
     """Yield what a reference of all boundaries says."""
-    made = ", ".join(f"{plain(key)} {plain(value)}" for key, value in reference.provenance.items())
-    yield f"reference {plain(reference.name)}: all boundaries, {plain(reference.tool)} ({made})"
+    made = ", ".join(f"{key} {value}" for key, value in reference.provenance.items())
+    yield f"reference {reference.name}: all boundaries, {reference.tool} ({made})"
     yield (
         f"rows      {reference.rows:,} of {reference.requests:,} requests; "
         f"{len(reference.boundaries)} boundaries of {reference.hidden_size}; "
@@ -120,5 +124,5 @@ def _remark_lines(reference: Reference) -> Iterator[str]:
     refused = sum(reference.refused.values())
     if refused:
         yield f"left out  {refused:,} files"
-        yield from (f"          {count:,} × {plain(reason)}" for reason, count in reference.refused.items())
-    yield from (f"note      {plain(note)}" for note in reference.notes)
+        yield from (f"          {count:,} × {reason}" for reason, count in reference.refused.items())
+    yield from (f"note      {note}" for note in reference.notes)

@@ -127,6 +127,11 @@ def test_a_hostile_pickle_is_refused_by_the_name_it_wants(call: Any, protocol: i
     assert not witness.exists()
 
 
+DOUBLED = b")" + b"".join(b"q%ch%c\x86" % (place, place) for place in range(60))
+"""Tuples that each hold the last one twice: to hash one takes 2**60 steps."""
+NESTED = b")" + b"\x85" * 300_000
+
+
 @pytest.mark.parametrize(
     ("pickled", "words"),
     [
@@ -140,7 +145,15 @@ def test_a_hostile_pickle_is_refused_by_the_name_it_wants(call: Any, protocol: i
         (b"\x80\x02" + b"]" * 400_000 + b".", "no token ids"),
         (b"\x00" * (2 << 20), "over"),
         (b"\x80\x02ctorch\nsize\n.", "torch.size"),
+        (b"\x80\x02}" + DOUBLED + b"K\x01s.", "a key of the type tuple"),
+        (b"\x80\x02}(" + DOUBLED + b"K\x01u.", "a key of the type tuple"),
+        (b"\x80\x02}" + NESTED + b"K\x01s.", "a key of the type tuple"),
+        (b"\x80\x02ccollections\nOrderedDict\n](" + NESTED + b"K\x01\x86e\x85R.", "damaged"),
+        (b"\x80\x02}NK\x01s.", "a key of the type NoneType"),
+        (b"\x80\x02]K\x01K\x02s.", "no dict"),
+        (b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v3\n(K\x01tRs.", "float8"),
     ],
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} bytes",
 )
 def test_what_a_pickle_can_do_wrong_is_refused(pickled: bytes, words: str, tmp_path: Path) -> None:
     assert words in refusal(tmp_path, archive(pickled, []))
