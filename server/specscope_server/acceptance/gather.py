@@ -15,11 +15,11 @@ from specscope_collectors.catalogue import CATALOGUE
 from specscope_server.acceptance.activity import late_idle, standstill
 from specscope_server.acceptance.engine_rates import Decision
 from specscope_server.acceptance.log_definitions import log_definitions
+from specscope_server.acceptance.plain import is_plain
 from specscope_server.acceptance.statistics import Flags, Floats, active_buckets, sum_over
 from specscope_server.kit.ranks import homes, leaders, mirror_group, rank_number
 from specscope_server.kit.targets import of_target, target_names
 from specscope_server.kit.timerange import Window
-from specscope_server.kit.versions import tells_settings
 from specscope_server.models import Launch
 from specscope_server.series.statistics import combine
 from specscope_server.store.latest import newest_times
@@ -157,8 +157,7 @@ class LaunchData:
     @property
     def is_plain(self) -> bool:
         """Tell whether the launch is known to decode without speculation."""
-        launch = self.launch
-        return launch.algorithm is None and tells_settings(launch.engine, launch.version_source, launch.model)
+        return is_plain(self.launch)
 
     def total(self, metric: str) -> Floats:
         """Return the sum of a gauge over ranks."""

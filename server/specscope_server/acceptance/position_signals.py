@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from sqlalchemy.orm import Session
 
+from specscope_server.acceptance.plain import ended
 from specscope_server.acceptance.position_counters import Counted, counted_launches
 from specscope_server.acceptance.position_schemas import PositionGroup, PositionPoint
 from specscope_server.acceptance.positions import counted_group, fine_buckets, histogram_groups
@@ -66,13 +67,14 @@ def _cut(one: Counted, cut: Cut) -> Counted:
 def _reader(field: str, n_field: str) -> Read:
     def read(session: Session, query: SignalQuery, server: Target) -> list[SignalSeries]:
         groups = groups_of(session, query, server)
-        contexts = rolling(session, query, server).contexts
+        rolled = rolling(session, query, server)
         depth = max((len(group.positions) for group in groups if group), default=0)
-        idle = [context.measured.ends_idle for context in contexts]
-        return [
+        idle = [context.measured.ends_idle for context in rolled.contexts]
+        series = [
             _series(server, [_point(group, k) for group in groups], groups, idle, field, n_field, k)
             for k in range(1, min(depth, MAX_POSITIONS) + 1)
         ]
+        return ended(query, rolled.launches, series)
 
     return each_server(read)
 

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from specscope_server.acceptance import numbers
 from specscope_server.acceptance.context import Context
 from specscope_server.acceptance.gather import LaunchData, RankData
+from specscope_server.acceptance.plain import ended
 from specscope_server.acceptance.requests import histograms_agree
 from specscope_server.acceptance.rolling import rolling
 from specscope_server.acceptance.schemas import Check
@@ -22,7 +23,8 @@ MIN_LENGTH = 1.05
 
 
 def _failed_checks(session: Session, query: SignalQuery, server: Target) -> list[SignalSeries]:
-    contexts = rolling(session, query, server).contexts
+    rolled = rolling(session, query, server)
+    contexts = rolled.contexts
     if not any(context.measured.launches for context in contexts):
         return []
     found = [_checks(session, server, context) for context in contexts]
@@ -31,12 +33,11 @@ def _failed_checks(session: Session, query: SignalQuery, server: Target) -> list
     newest = "; ".join(f"{check.name}: {check.message}" for check in failed[-1])
     whys = [_why_checked(*pair) for pair in zip(contexts, made, strict=True)]
     value = np.where(np.array(whys) == Why.OK, [float(len(one)) for one in failed], np.nan)
-    return [
-        SignalSeries(
-            {"server": server.name}, value, np.array(whys, dtype=np.uint8), made, note=newest,
-            evidence={"failed": [check.name for check in failed[-1]]},
-        )
-    ]  # fmt: skip
+    series = SignalSeries(
+        {"server": server.name}, value, np.array(whys, dtype=np.uint8), made, note=newest,
+        evidence={"failed": [check.name for check in failed[-1]]},
+    )  # fmt: skip
+    return ended(query, rolled.launches, [series], keeps=True)
 
 
 def _why_checked(context: Context, made: float) -> Why:

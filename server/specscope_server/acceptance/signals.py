@@ -11,6 +11,7 @@ from specscope_server.acceptance import numbers
 from specscope_server.acceptance.bound_signals import accept_length_at_most, draft_acceptance_at_most
 from specscope_server.acceptance.context import Context
 from specscope_server.acceptance.doubts import with_doubts
+from specscope_server.acceptance.plain import ended
 from specscope_server.acceptance.position_signals import POSITION_SIGNALS
 from specscope_server.acceptance.rolling import rolling
 from specscope_server.acceptance.schemas import Number, NumberState
@@ -64,22 +65,32 @@ def _requests(context: Context) -> float | None:
     return None if requests is None else float(requests.n)
 
 
-def _reader(word: Callable[[Context], Number]) -> Read:
+def _reader(word: Callable[[Context], Number], *, of_drafts: bool = True) -> Read:
     def read(session: Session, query: SignalQuery, server: Target) -> list[SignalSeries]:
-        contexts = rolling(session, query, server).contexts
+        rolled = rolling(session, query, server)
+        contexts, launches = rolled.contexts, rolled.launches
         if not any(context.measured.launches for context in contexts):
             return []
         found = [with_doubts(context.measured, word(context)) for context in contexts]
-        return [series_of(server, found, contexts)]
+        series = [series_of(server, found, contexts)]
+        return ended(query, launches, series) if of_drafts else series
 
     return each_server(read)
 
 
 def _signal(
-    name: str, unit: str, meaning: str, word: Callable[[Context], Number], n_unit: str, *, interval: bool
+    name: str,
+    unit: str,
+    meaning: str,
+    word: Callable[[Context], Number],
+    n_unit: str,
+    *,
+    interval: bool,
+    of_drafts: bool = True,
 ) -> Signal:
     return Signal(
-        f"acceptance.{name}", unit, meaning, _reader(word), n_unit=n_unit, has_interval=interval, page=PAGE,
+        f"acceptance.{name}", unit, meaning, _reader(word, of_drafts=of_drafts), n_unit=n_unit,
+        has_interval=interval, page=PAGE,
     )  # fmt: skip
 
 
@@ -101,7 +112,7 @@ SIGNALS: tuple[Signal, ...] = (
     _signal("cycles_per_second", "cycles/s", "Cycles per second of active time.",
             numbers.verify_calls_per_second, "cycles", interval=False),
     _signal("tokens_per_second", "tokens/s", "Generated tokens per second of active time, of all ranks.",
-            numbers.generated_tokens_per_second, "tokens", interval=False),
+            numbers.generated_tokens_per_second, "tokens", interval=False, of_drafts=False),
     *POSITION_SIGNALS,
     *SELF_SIGNALS,
 )  # fmt: skip

@@ -39,6 +39,8 @@ class Why(IntEnum):
     """What was observed contradicts itself."""
     FEW = 5
     """There is a value, but it rests on too little to say much."""
+    GONE = 6
+    """There is nothing to observe any more, and that is as it should be: the note says why."""
 
 
 @dataclass(frozen=True, slots=True)

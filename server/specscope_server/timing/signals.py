@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from sqlalchemy.orm import Session
 
+from specscope_server.acceptance.plain import ended
 from specscope_server.acceptance.rolling import cuts
 from specscope_server.acceptance.schemas import Number
 from specscope_server.acceptance.signals import floats, series_of
@@ -39,13 +40,17 @@ MAX_RANK_BUCKETS = 500
 Word = Callable[[Session, SignalQuery, Moment], Number]
 
 
-def _reader(word: Word) -> Read:
+def _reader(word: Word, *, of_drafts: bool = False) -> Read:
     def read(session: Session, query: SignalQuery, server: Target) -> list[SignalSeries]:
         found = moments(session, query, server)
         if not any(moment.timed.launches for moment in found):
             return []
         numbers = [word(session, query, moment) for moment in found]
-        return [series_of(server, numbers, [moment.timed.context for moment in found])]
+        series = [series_of(server, numbers, [moment.timed.context for moment in found])]
+        if not of_drafts:
+            return series
+        launches = choose_launches(session, server.id, query.launch, query.begin_ms, query.to_ms)
+        return ended(query, launches, series)
 
     return each_server(read)
 
@@ -203,9 +208,9 @@ SIGNALS: tuple[Signal, ...] = (
     _signal("verify_share", "1", "Share of the cycle that verify takes.",
             _reader(_plainly(worded.verify_share))),
     _signal("speed_up", "×", "τ / τ*: how many times faster than without speculation, at equal batch sizes.",
-            _reader(_speed_up)),
+            _reader(_speed_up, of_drafts=True)),
     _signal("break_even", "tokens/cycle", "τ* = T_c / T_ar: below it, speculation costs time.",
-            _reader(_break_even)),
+            _reader(_break_even, of_drafts=True)),
     _signal("tokens_per_second", "tokens/s", "Tokens per second of active decode time.",
             _reader(_plainly(worded.rate)), interval=False),
     _signal("requests_per_cycle", "requests", "B: requests in a cycle, on average.",

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.alerts.rules.evaluation import Evaluation
 from specscope_server.alerts.rules.judge_rules import views
-from specscope_server.alerts.rules.judging import ABSENT, BREACH, UNKNOWN
+from specscope_server.alerts.rules.judging import ABSENT, BREACH, GONE, UNKNOWN
 from specscope_server.alerts.rules.reading import Cause, LabelKey, Reading, Status
 from specscope_server.alerts.rules.reads import Frame
 from specscope_server.alerts.rules.schema import NoData, StoredRule
@@ -59,7 +59,7 @@ def _notable(view: RuleView) -> Iterator[Reading]:
     codes = view.view.codes[:, -1]
     wanted = codes == BREACH
     if wants_unknown:
-        wanted |= (codes >= UNKNOWN) & (codes != ABSENT)
+        wanted |= (codes >= UNKNOWN) & (codes != GONE) & (codes != ABSENT)
     for row in np.flatnonzero(wanted).tolist():
         yield view.reading(row)
 

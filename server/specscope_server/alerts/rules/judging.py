@@ -16,6 +16,7 @@ from specscope_server.kit.signal import Floats, Why
 Codes = NDArray[np.uint8]
 """What was found: `OK`, `BREACH`, `ABSENT`, or `UNKNOWN` + `Why`."""
 OK, BREACH, UNKNOWN, ABSENT = 0, 1, 10, 255
+GONE = UNKNOWN + Why.GONE
 CAUSES = {
     Why.NO_DATA: Cause.NO_DATA, Why.IDLE: Cause.IDLE, Why.STALE: Cause.STALE, Why.REFUSED: Cause.REFUSED,
     Why.FEW: Cause.FEW,

@@ -20,6 +20,8 @@ class Status(StrEnum):
     """Nothing can be said: ``cause`` tells why."""
     ERROR = "error"
     """The rule could not be evaluated: ``reason`` tells why."""
+    GONE = "gone"
+    """There is no such series any more, and ``reason`` tells why: like one that vanished, with words."""
 
 
 class Cause(StrEnum):

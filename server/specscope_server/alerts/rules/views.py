@@ -16,6 +16,7 @@ from specscope_server.alerts.rules.judging import (
     ABSENT,
     BREACH,
     CAUSES,
+    GONE,
     OK,
     UNKNOWN,
     Codes,
@@ -146,6 +147,7 @@ class LeafView:
         return {
             Why.IDLE: "idle: there was nothing to do", Why.STALE: "nothing was read lately",
             Why.REFUSED: "what was read contradicts itself", Why.FEW: few,
+            Why.GONE: "there is nothing to judge any more",
         }.get(why, "no data in this window, or nothing to compare it with")  # fmt: skip
 
 
@@ -180,15 +182,17 @@ class CombinedView:
     def _code(self, part: Sequence[Sequence[int]]) -> Codes:
         """Join one label set: each child breaches where any of its series does.
 
-        Of "any", a child that has no such series takes no part.
+        Of "any", a child that has no such series takes no part; of "all", one whose series are gone ends it.
         """
         pairs = zip(self.children, part, strict=True)
         each = np.array([_worst(child, rows, self.size) for child, rows in pairs if rows])
-        breach, fine = each == BREACH, each == OK
-        unknown = np.where((each >= UNKNOWN) & (each != ABSENT), each, 0).max(axis=0)
+        breach, fine, gone = each == BREACH, each == OK, each == GONE
+        unknown = np.where((each >= UNKNOWN) & ~gone, each, 0).max(axis=0)
         hit = breach.all(axis=0) if self.is_all else breach.any(axis=0)
         clear = fine.any(axis=0) if self.is_all else fine.any(axis=0) & (unknown == 0)
-        return np.where(hit, BREACH, np.where(clear | (unknown == 0), OK, unknown)).astype(np.uint8)
+        found = np.where(hit, BREACH, np.where(clear | (unknown == 0), OK, unknown))
+        is_over = gone.any(axis=0) if self.is_all else gone.all(axis=0)
+        return np.where(is_over, GONE, found).astype(np.uint8)
 
     def facts(self, place: tuple[int, int]) -> Facts:
         """Return the first breaching child's values and all children's words."""
@@ -223,8 +227,10 @@ def _worst(child: View, rows: Sequence[int], size: int) -> Codes:
         return np.full(size, UNKNOWN + Why.NO_DATA, dtype=np.uint8)
     codes = child.codes[list(rows)]
     breach = (codes == BREACH).any(axis=0)
-    rest = np.where(codes == ABSENT, 0, codes).max(axis=0)
-    return np.where(breach, BREACH, np.where(rest == BREACH, OK, rest)).astype(np.uint8)
+    out = (codes == ABSENT) | (codes == GONE)
+    rest = np.where(out, OK, codes).max(axis=0)
+    is_over = out.all(axis=0) & (codes == GONE).any(axis=0)
+    return np.where(breach, BREACH, np.where(is_over, GONE, rest)).astype(np.uint8)
 
 
 @dataclass
@@ -263,7 +269,7 @@ class RuleView:
 
 def status_of(code: int) -> Status:
     """Return what a code means."""
-    return Status.OK if code == OK else Status.BREACH if code == BREACH else Status.NO_DATA
+    return {OK: Status.OK, BREACH: Status.BREACH, GONE: Status.GONE}.get(code, Status.NO_DATA)
 
 
 def cause_of(code: int) -> Cause:

@@ -35,7 +35,8 @@ ON = frozenset({State.FIRING, State.RECOVERING})
 """The alert fires: people are told, or were."""
 WAITING = frozenset({State.PENDING, *ON})
 """A series that vanishes from one of these must be noticed."""
-MISSING = "the series is missing: nothing reports it any more"
+IS_MISSING = "the series is missing: "
+MISSING = f"{IS_MISSING}nothing reports it any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ def advance(
 ) -> tuple[AlertState, Transition | None]:
     """Return the next state, and the transition if it is another one.
 
-    ``status`` None: the series vanished. ``reason``: in words, from the reading. A clock that was set back
-    takes nothing away from what was counted.
+    ``status`` None: the series vanished; `Status.GONE`: it did, and the reason tells why. ``reason``: in words,
+    from the reading. A clock that was set back takes nothing away from what was counted.
     """
     seen = _meaning(status, timing.no_data)
     after = _next(_counted(before, seen, now_ms, timing), seen, now_ms, timing)
@@ -102,7 +103,7 @@ def advance(
     if after.state is before.state:
         return after, None
     after = replace(after, since_ms=now_ms)
-    why = MISSING if seen is Seen.VANISHED else reason
+    why = MISSING if status is None else f"{IS_MISSING}{reason}" if seen is Seen.VANISHED else reason
     is_of_fire = not ON.isdisjoint((before.state, after.state))
     return after, Transition(
         before.state, after.state, now_ms, why, after.alert_id if is_of_fire else None
@@ -127,11 +128,11 @@ def retire(before: AlertState, now_ms: int, reason: str) -> tuple[AlertState, Tr
 
 
 def _meaning(status: Status | None, no_data: NoData) -> Seen:
-    if status is None:
+    if status in (None, Status.GONE):
         return Seen.VANISHED
     if status is Status.NO_DATA:
         return {NoData.KEEP: Seen.UNKNOWN, NoData.OK: Seen.OK, NoData.ALERT: Seen.BREACH}[no_data]
-    return {Status.OK: Seen.OK, Status.BREACH: Seen.BREACH, Status.ERROR: Seen.ERROR}[status]
+    return {Status.OK: Seen.OK, Status.BREACH: Seen.BREACH}.get(status, Seen.ERROR)
 
 
 def _counted(before: AlertState, seen: Seen, now_ms: int, timing: Timing) -> AlertState:

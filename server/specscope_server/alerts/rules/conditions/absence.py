@@ -40,6 +40,7 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
     gone = (now.why == Why.NO_DATA) | (now.why == Why.STALE)
     breach = np.broadcast_to(was & gone, (len(conditions), *was.shape))
     why = np.where(was, np.uint8(Why.OK), np.uint8(Why.NO_DATA))
+    why = np.where(now.why == Why.GONE, np.uint8(Why.GONE), why)
     return Judged(now, breach, why, weighs=False)
 
 

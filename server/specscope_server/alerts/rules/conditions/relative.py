@@ -76,7 +76,7 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
     sure_up = ~by_interval | ~np.isfinite(low) | (low > 0)
     breach = ((change < -drops) & sure_down) | ((change > rises) & sure_up)
     # That nothing was read at the very end of a baseline takes nothing from what was measured in it.
-    has_base = np.isin(base.why, (Why.OK, Why.STALE)) & np.isfinite(change)
+    has_base = np.isin(base.why, (Why.OK, Why.STALE, Why.GONE)) & np.isfinite(change)
     why = np.where((grid.why == Why.OK) & ~has_base, np.uint8(Why.NO_DATA), grid.why)
     return Judged(grid, breach, why)
 
