@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from specscope_collectors.references.dtypes import as_float32
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.opening import open_dump
+from specscope_collectors.references.shapes import MAX_HIDDEN
 from specscope_collectors.references.tensors import Tensor
 from specscope_collectors.references.walking import check_exists
 from specscope_collectors.references.writers import POST_NORM, PRE_NORM, UNKNOWN
@@ -47,6 +48,8 @@ def read_norm_weight(path: Path) -> Floats:
             "the part of the "
             "checkpoint with model.norm.weight (model.safetensors.index.json says which)"
         )
+    if found[0].raw.size > MAX_HIDDEN:
+        raise DumpError(f"{path}: {found[0].key[:80]} has {found[0].raw.size} values, over {MAX_HIDDEN}")
     weight = as_float32(np.array(found[0].raw), found[0].dtype)
     if not np.isfinite(weight).all() or not np.abs(weight).max() > TINY:
         raise DumpError(f"{path}: the weight of the final norm has values that cannot be")

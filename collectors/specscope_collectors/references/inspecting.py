@@ -19,6 +19,7 @@ from specscope_collectors.references.row_classes import HEAD_POSITIONS
 from specscope_collectors.references.shapes import Sample, State, Told, classify
 from specscope_collectors.references.sums import States
 from specscope_collectors.references.tensors import floats
+from specscope_collectors.references.texts import whole
 from specscope_collectors.references.walking import check_exists, listing
 from specscope_collectors.references.writers import writer_of
 
@@ -92,13 +93,13 @@ def inspect(path: Path, hidden_size: int | None = None, norm_weight: Floats | No
         raise DumpError(f"{path} is a folder; it has {listing(path)}; name one file")
     opened = open_dump(path)
     seen: dict[str, Any] = {
-        "path": str(path), "container": opened.container, "compression": opened.compression,
+        "path": whole(str(path)), "container": opened.container, "compression": opened.compression,
         "bytes": opened.file_bytes, "tensors": list(_tensors(opened)), "values": opened.values,
     }  # fmt: skip
     try:
         sample = classify(opened, _told(path, hidden_size, norm_weight))
     except DumpError as error:
-        return FileSeen(**seen, trouble=str(error).partition(": ")[2])
+        return FileSeen(**seen, trouble=whole(_reason(error, path)))
     mask = sample.loss_mask
     seen |= {
         "tool": writer_of(opened, sample, bool(ROWS_FOLDER.search(path.absolute().as_posix()))).name,
@@ -107,6 +108,10 @@ def inspect(path: Path, hidden_size: int | None = None, norm_weight: Floats | No
         "states": [_state(place, state) for place, state in _places(sample)],
     }  # fmt: skip
     return FileSeen(**seen, **_judged(sample, norm_weight))
+
+
+def _reason(error: DumpError, path: Path) -> str:
+    return str(error).removeprefix(f"{path}: ")
 
 
 def _told(path: Path, hidden_size: int | None, norm_weight: Floats | None) -> Told:
@@ -122,6 +127,11 @@ def _tensors(opened: DumpFile) -> Iterator[TensorSeen]:
         yield TensorSeen(
             key=tensor.key, shape=tensor.shape, dtype=tensor.dtype.name, is_contiguous=tensor.is_contiguous,
             storage_bytes=tensor.storage_bytes,
+        )  # fmt: skip
+    for other in opened.unread:
+        yield TensorSeen(
+            key=other.key, shape=other.shape, dtype=f"{other.dtype} (not read)", is_contiguous=True,
+            storage_bytes=other.storage_bytes,
         )  # fmt: skip
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.errors import NO_MEMORY, DumpError
 from specscope_collectors.references.pickles import Described
 from specscope_collectors.references.safetensors import is_safetensors, read_safetensors
-from specscope_collectors.references.tensors import Tensor, make_tensor
+from specscope_collectors.references.tensors import Tensor, Unread, make_tensor
 from specscope_collectors.references.texts import whole
 from specscope_collectors.references.torch_zip import LEGACY, Archive
 
@@ -43,6 +43,8 @@ class DumpFile:
     """``none``, ``gzip`` or ``zstd``."""
     file_bytes: int
     tensors: list[Tensor] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+    """Tensors of types that are not read, such as float8."""
     values: dict[str, Plain] = field(default_factory=dict)
     """What stands beside the tensors, e.g. ``conversation_id``."""
     mapped: mmap.mmap | None = None
@@ -71,6 +73,8 @@ def open_dump(path: Path, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> DumpF
         raise DumpError(f"{path}: {error}") from None
     except OSError as error:
         raise DumpError(f"{path} cannot be read: {error.strerror or error}") from None
+    except MemoryError:
+        raise DumpError(f"{path}: {NO_MEMORY}") from None
 
 
 def _open(path: Path, max_inflated_bytes: int) -> DumpFile:
@@ -127,10 +131,17 @@ def _inflate(source: IO[bytes], target: IO[bytes], compression: str, limit: int)
                 )
             target.write(piece)
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError):
-        raise DumpError(f"its {compression} is cut off or damaged after {size} bytes") from None
+        raise DumpError(_cut_off(compression, size)) from None
     if compression == "zstd" and not size:
-        raise DumpError("its zstd is cut off or damaged after 0 bytes")
+        raise DumpError(_cut_off(compression, size))
     target.flush()
+
+
+def _cut_off(compression: str, size: int) -> str:
+    return (
+        f"its {compression} is cut off or damaged after {size} bytes: its writer was stopped, or it is still "
+        "being copied; copy or make it again, or remove it"
+    )
 
 
 def _read(opened: DumpFile, content: memoryview) -> None:
@@ -140,7 +151,8 @@ def _read(opened: DumpFile, content: memoryview) -> None:
         _Flattening(opened, archive).visit("", archive.tree(), 0)
     elif is_safetensors(beginning, len(content)):
         opened.container = "safetensors"
-        opened.tensors = read_safetensors(content)[:MAX_TENSORS]
+        tensors, unread = read_safetensors(content)
+        opened.tensors, opened.unread = tensors[:MAX_TENSORS], unread[:MAX_TENSORS]
     elif beginning.startswith(LEGACY):
         raise DumpError("torch wrote it in the form before 1.6, which cannot be read in part: save it again")
     else:

@@ -17,6 +17,7 @@ from specscope_collectors.references.opening import DumpFile, open_dump
 from specscope_collectors.references.shapes import Sample, State, Told, classify
 from specscope_collectors.references.sums import Floats
 from specscope_collectors.references.tensors import floats
+from specscope_collectors.references.texts import whole
 from specscope_collectors.references.walking import path_of
 from specscope_collectors.references.writers import NOBODY, Writer, writer_of
 
@@ -53,11 +54,11 @@ class Refusals:
 
     def add(self, name: str, error: DumpError) -> None:
         """Count one; the reasons are told without the numbers that differ from file to file."""
-        words = str(error)
+        words = whole(str(error))
         reason = words.partition(": ")[2] or words
         self.counts[_NUMBER.sub("#", reason)[:200] if len(self.counts) < 100 else "other reasons"] += 1
         if len(self.examples) < EXAMPLES:
-            self.examples.append(f"{name[:200]}: {reason[:300]}")
+            self.examples.append(f"{whole(name[:200])}: {reason[:300]}")
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ common to all is that token ids have T elements, and states T rows of H, or of a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specscope_collectors.references.dtypes import Dtype
-from specscope_collectors.references.errors import AmbiguousWidthError, DumpError
+from specscope_collectors.references.errors import NO_MEMORY, AmbiguousWidthError, DumpError
 from specscope_collectors.references.opening import DumpFile
 from specscope_collectors.references.tensors import Tensor
 
-MAX_SLOTS = 256
+MAX_SLOTS, MAX_HIDDEN = 256, 65_536
+MAX_WIDTH = MAX_SLOTS * MAX_HIDDEN
+MAX_TOKENS = 1 << 22
+"""Of one sample; all its vectors together have at most four times as many elements."""
+IN_BFLOAT16 = "write the dump as bfloat16, by tensor.to(torch.bfloat16)"
 EAGLE3_STATES = 4
 """Three auxiliary states and the last one."""
 LAST_BY_WIDTH, LAST_BY_COUNT, LAST_TOLD, NO_LAST = "width", "four states", "told", "none"
@@ -63,9 +68,24 @@ def classify(opened: DumpFile, told: Told = Told()) -> Sample:
     try:
         ids, mask = _whole_numbers(opened.tensors)
         states = [tensor for tensor in opened.tensors if tensor.dtype.is_state and _is_big(tensor)]
+        if not states:
+            raise DumpError(_without_states(opened))
         return _sample(ids, mask, states, told)
     except DumpError as error:
         raise type(error)(f"{opened.path}: {error}") from None
+    except MemoryError:
+        raise DumpError(f"{opened.path}: {NO_MEMORY}") from None
+
+
+def _without_states(opened: DumpFile) -> str:
+    """Say what a file has instead of hidden states."""
+    words = "it holds no hidden states (no tensor of bfloat16, float16 or float32 with two dimensions)"
+    others = [(tensor.key, tensor.shape, tensor.dtype.name) for tensor in opened.tensors if _is_big(tensor)]
+    others += [(tensor.key, tensor.shape, tensor.dtype) for tensor in opened.unread]
+    if not others:
+        return words
+    key, shape, dtype = max(others, key=lambda other: math.prod(other[1]))
+    return f"{words}; {key[:80]} {list(shape)} is {dtype[:20]}, in which no state is read: {IN_BFLOAT16}"
 
 
 def _is_big(tensor: Tensor) -> bool:
@@ -74,10 +94,18 @@ def _is_big(tensor: Tensor) -> bool:
 
 def _whole_numbers(tensors: Sequence[Tensor]) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Return (token ids, loss mask): of vectors of whole numbers, a mask is one of 0 and 1 alone."""
-    vectors: list[tuple[str, NDArray[np.int64]]] = [
-        (tensor.key, tensor.raw.reshape(-1).astype(np.int64))
+    found = [
+        tensor
         for tensor in tensors
         if tensor.dtype.is_whole and tensor.raw.size and max(tensor.shape, default=0) == tensor.raw.size
+    ]
+    for tensor in found:
+        if tensor.raw.size > MAX_TOKENS:
+            raise DumpError(f"{tensor.key[:80]} has {tensor.raw.size} elements: no sample has so many tokens")
+    if sum(tensor.raw.size for tensor in found) > 4 * MAX_TOKENS:
+        raise DumpError(f"it holds {len(found)} long vectors of whole numbers: more than a sample does")
+    vectors: list[tuple[str, NDArray[np.int64]]] = [
+        (tensor.key, tensor.raw.reshape(-1).astype(np.int64)) for tensor in found
     ]
     masks = [(key, vector) for key, vector in vectors if ((vector == 0) | (vector == 1)).all()]
     ids = [(key, vector) for key, vector in vectors if not any(vector is other for _, other in masks)]
@@ -109,15 +137,13 @@ def _keys(pairs: Sequence[tuple[str, Any]]) -> str:
 def _sample(
     ids: NDArray[np.int64], mask: NDArray[np.bool_] | None, tensors: Sequence[Tensor], told: Told
 ) -> Sample:
-    if not tensors:
-        raise DumpError(
-            "it holds no hidden states (no tensor of bfloat16, float16 or float32 with two dimensions)"
-        )
     rows = len(ids)
     layered: list[State] = []
     flat: list[State] = []
     for tensor in tensors:
         raw = _by_token(tensor, rows)
+        if raw.ndim == 3 and raw.shape[1] > MAX_SLOTS:
+            raise DumpError(f"it holds over {MAX_SLOTS} states of every token")
         if raw.ndim == 3:
             layered += [
                 State(f"{tensor.key}[:, {layer}]", tensor.dtype, raw[:, layer])
@@ -131,6 +157,8 @@ def _sample(
         raise DumpError("it holds both [T, L, H] and [T, W] states: no writer that is known does")
     slots, last, rule, form = _split(layered, flat, told)
     size = slots[0].raw.shape[1] if slots else last.raw.shape[1] if last is not None else 0
+    if size > MAX_HIDDEN:
+        raise DumpError(f"its states would have {size} values for each token, over {MAX_HIDDEN}")
     return Sample(ids, mask, size, tuple(slots), last, rule, form)
 
 
@@ -153,6 +181,13 @@ def _by_token(tensor: Tensor, rows: int) -> NDArray[Any]:
         )
     if 0 in raw.shape:
         raise DumpError(f"{tensor.key[:80]} is empty: its shape is {list(tensor.shape)}")
+    if raw.shape[-1] > MAX_WIDTH:
+        raise DumpError(f"{tensor.key[:80]} is {raw.shape[-1]} wide: no {MAX_SLOTS} states are")
+    if raw.size * tensor.dtype.bytes > tensor.storage_bytes:
+        raise DumpError(
+            f"{tensor.key[:80]}, shape {list(tensor.shape)}, repeats the same {tensor.storage_bytes} bytes "
+            "(an expanded tensor): no states of a model do; write what was computed"
+        )
     return raw
 
 
@@ -174,6 +209,8 @@ def _split(layered: list[State], flat: list[State], told: Told) -> Split:
     if len(wide) > 1 or len(narrow) > 1 or len(wide) + len(narrow) != len(flat):
         shapes = ", ".join(f"{state.key[:40]} {list(state.raw.shape)}" for state in flat)
         raise DumpError(f"its states do not fit together: {shapes}; one file holds one set of states")
+    if any(state.raw.shape[1] // size > MAX_SLOTS for state in wide):
+        raise DumpError(f"it holds over {MAX_SLOTS} states of {size} values of every token")
     slots = [
         State(f"{state.key}[:, {place * size}:{(place + 1) * size}]", state.dtype,
               state.raw[:, place * size : (place + 1) * size])

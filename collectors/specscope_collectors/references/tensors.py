@@ -40,6 +40,17 @@ class Tensor:
         return bool(self.raw.flags.c_contiguous)
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A tensor of a type that is not read."""
+
+    key: str
+    dtype: str
+    """As the file names it."""
+    shape: tuple[int, ...]
+    storage_bytes: int
+
+
 def floats(
     raw: NDArray[Any], dtype: Dtype, rows: NDArray[np.int64], into: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from specscope_collectors.references.errors import DumpError
@@ -23,17 +23,20 @@ MAX_FILES = 5_000_000
 LISTED = 8
 _NUMBERS = re.compile(r"([0-9]+)")
 
-SortKey = tuple[tuple[tuple[int, int, str], ...], str]
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names with their numbers ordered by size: ``data_9`` before ``data_10``.
+
+    Of millions of names the keys take more memory than the names, so that each is one text.
+    """
+    found = sorted(names)
+    found.sort(key=_sort_key)
+    return found
 
 
-def sort_key(text: str) -> SortKey:
-    """Return a key that orders numbers by size: ``data_9`` before ``data_10``."""
-    parts = _NUMBERS.split(text)
-    key = tuple(
-        (1, len(part.lstrip("0")), part.lstrip("0")) if place % 2 else (0, 0, part)
-        for place, part in enumerate(parts)
-    )
-    return key, text
+def _sort_key(text: str) -> str:
+    """Return text in which a longer number stands behind a shorter one; before any other text, as its end."""
+    return _NUMBERS.sub(lambda match: f"\0{len(match[0].lstrip('0')):04d}{match[0].lstrip('0')}\0", text)
 
 
 def is_sample_name(name: str) -> bool:
@@ -49,7 +52,7 @@ def files_of(root: Path) -> list[str]:
     check_exists(root)
     if root.is_file():
         return [root.name]
-    found = sorted(_walk(root, ""), key=sort_key)
+    found = in_order(_walk(root, ""))
     if not found:
         raise DumpError(
             f"{root} holds no file of a dump (*{', *'.join(SUFFIXES[::3])}, also .gz and .zst); it "
@@ -74,13 +77,21 @@ def _walk(root: Path, below: str) -> Iterator[str]:
                     name = f"{folder}/{entry.name}" if folder else entry.name
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(name)
-                    elif is_sample_name(entry.name) and entry.is_file():
+                    elif is_sample_name(entry.name) and _may_be_file(entry):
                         count += 1
                         if count > MAX_FILES:
                             raise DumpError(f"{root} holds over {MAX_FILES} files; name a part of it")
                         yield name
         except OSError as error:
             raise DumpError(f"{root / folder} cannot be read: {error.strerror or error}") from None
+
+
+def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    """Say whether to open it: what cannot be looked at, as a link to itself, is refused when it is opened."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
 
 
 def check_exists(path: Path) -> None:
@@ -99,12 +110,18 @@ def check_exists(path: Path) -> None:
 def listing(folder: Path) -> str:
     """Return what a folder holds, in words: the first names, and how many more."""
     try:
-        names = sorted(
-            (f"{entry.name}/" if entry.is_dir() else entry.name for entry in os.scandir(folder)), key=sort_key
-        )
+        with os.scandir(folder) as entries:
+            names = in_order(f"{entry.name}/" if _is_folder(entry) else entry.name for entry in entries)
     except OSError as error:
         return f"nothing that can be read ({error.strerror or error})"
     if not names:
         return "nothing"
     shown = ", ".join("".join(c if c.isprintable() else "?" for c in name[:80]) for name in names[:LISTED])
     return f"{shown} and {len(names) - LISTED} more" if len(names) > LISTED else shown
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False

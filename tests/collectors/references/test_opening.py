@@ -178,6 +178,7 @@ def test_an_empty_file_says_so(tmp_path: Path) -> None:
 )
 def test_a_truncated_file_is_refused(content: bytes, share: float, tmp_path: Path) -> None:
     words = refusal(tmp_path, content[: int(len(content) * share)])
+    assert content[:2] not in (b"\x1f\x8b", b"\x28\xb5") or "copy or make it again" in words
     assert any(word in words for word in ("cut off", "no end", "neither", "damaged"))
 
 
@@ -209,12 +210,71 @@ def test_a_tensor_beyond_its_storage_is_refused(tmp_path: Path) -> None:
         {"a": {"dtype": "BF16", "shape": [-6, 8], "data_offsets": [0, 96]}},
         {"a": {"dtype": "BF16", "shape": [6, 8], "data_offsets": [96, 0]}},
         {"a": {"dtype": "BF16", "shape": "big", "data_offsets": [0, 96]}},
+        {"a": {"dtype": "BF16", "shape": [2**48 - 1] * 20_000, "data_offsets": [0, 96]}},
         {"a": 5},
     ],
+    ids=lambda header: json.dumps(header)[:60],
 )
 def test_a_header_of_safetensors_that_cannot_be_is_refused(header: Any, tmp_path: Path) -> None:
+    words = refusal(tmp_path, with_header(header), "a.safetensors")
+    assert len(words) < len(str(tmp_path)) + 200
+
+
+def with_header(header: Any) -> bytes:
+    """Return a file of safetensors with this header and 96 bytes of data."""
     text = json.dumps(header).encode()
-    assert refusal(tmp_path, len(text).to_bytes(8, "little") + text + b"\0" * 96, "a.safetensors")
+    return len(text).to_bytes(8, "little") + text + b"\1" * 96
+
+
+@pytest.mark.parametrize("dtype", ["F8_E4M3", "I8"])
+def test_states_of_types_that_are_not_read_are_shown_and_told_the_remedy(dtype: str, tmp_path: Path) -> None:
+    entries = {
+        "input_ids": {"dtype": "I64", "shape": [4], "data_offsets": [0, 32]},
+        "hidden_states": {"dtype": dtype, "shape": [4, 16], "data_offsets": [32, 96]},
+    }
+    seen = inspect(write(tmp_path / "a.safetensors", with_header(entries)))
+    name = {"F8_E4M3": "F8_E4M3", "I8": "int8"}[dtype]
+    assert f"hidden_states [4, 16] is {name}" in seen.trouble
+    assert "torch.bfloat16" in seen.trouble
+    assert any(each.key == "hidden_states" and name in each.dtype for each in seen.tensors)
+
+
+def repeated(size: tuple[int, ...], dtype: str = "int64") -> T:
+    """Return a tensor that repeats one element, as `expand` of torch makes it."""
+    return T(tensor(np.array([5.0]), dtype).storage, dtype, 0, size, (0,) * len(size))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"input_ids": repeated((1 << 28,))}, "no sample has so many tokens"),
+        ({"input_ids": repeated((1 << 45,))}, "no sample has so many tokens"),
+        ({f"mask_{place}": repeated((1 << 22,)) for place in range(5)}, "more than a sample does"),
+        ({"hidden_states": [repeated((6, 1 << 24), "bfloat16")] * 4}, "repeats the same 2 bytes"),
+        ({"hidden_states": [repeated((6, 1 << 40), "bfloat16")] * 4}, "wide"),
+        ({"hidden_states": repeated((6, 1 << 40, 8), "bfloat16")}, "repeats the same 2 bytes"),
+        ({"hidden_states": [tensor(np.zeros((6, 65_537), np.float32))] * 4}, "over 65536"),
+    ],
+    ids=["ids", "more ids", "masks", "wide", "wider", "layers", "hidden size"],
+)
+def test_small_files_of_large_tensors_are_refused(changed: Any, words: str, tmp_path: Path) -> None:
+    assert words in refusal(tmp_path, torch_bytes({**SAMPLE, **changed}))
+
+
+def test_want_of_memory_is_told_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "array_equal", _without_memory)
+    both = {**SAMPLE, "more_ids": tensor(np.arange(6) + 4)}
+    assert "more memory" in refusal(tmp_path, torch_bytes(both))
+
+
+def _without_memory(*_: Any) -> bool:
+    raise MemoryError
+
+
+def test_halves_of_characters_become_question_marks(tmp_path: Path) -> None:
+    half = "\ud800".encode("utf-8", "surrogatepass")
+    pickled = b"\x80\x02}(X\x04\x00\x00\x00a" + half + b"X\x03\x00\x00\x00" + half + b"u."
+    assert opened(tmp_path, archive(pickled, [])).values == {"a?": "?"}
 
 
 @given(st.data())

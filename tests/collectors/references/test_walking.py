@@ -12,7 +12,8 @@ from tests.support.dumps import write
 
 from specscope_collectors.references.choosing import choose_files, choose_rows
 from specscope_collectors.references.errors import DumpError
-from specscope_collectors.references.walking import check_exists, files_of, sort_key
+from specscope_collectors.references.opening import open_dump
+from specscope_collectors.references.walking import check_exists, files_of, in_order, listing
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -62,16 +63,31 @@ def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     assert files_of(tmp_path) == ["a/data_0.pt", "a/data_1.pt"]
 
 
+def test_a_link_to_itself_is_refused_as_a_file_and_ends_nothing(tmp_path: Path) -> None:
+    tree(tmp_path, "a/data_0.pt")
+    (tmp_path / "a" / "data_1.pt").symlink_to("data_1.pt")
+    assert files_of(tmp_path) == ["a/data_0.pt", "a/data_1.pt"]
+    assert listing(tmp_path / "a") == "data_0.pt, data_1.pt"
+    with pytest.raises(DumpError, match=r"data_1\.pt cannot be read: .*symbolic links"):
+        open_dump(tmp_path / "a" / "data_1.pt")
+
+
 @given(st.lists(st.integers(0, 10**30), min_size=1, unique=True))
 def test_numbers_of_any_size_are_ordered(numbers: list[int]) -> None:
     names = [f"rows_{number}/x" for number in numbers]
-    assert sorted(names, key=sort_key) == [f"rows_{number}/x" for number in sorted(numbers)]
+    assert in_order(names) == [f"rows_{number}/x" for number in sorted(numbers)]
 
 
 @given(st.lists(st.text(max_size=20)))
 def test_any_names_have_an_order(names: list[str]) -> None:
-    ordered = sorted(names, key=sort_key)
-    assert sorted(set(names), key=sort_key) == list(dict.fromkeys(ordered))
+    ordered = in_order(names)
+    assert sorted(ordered) == sorted(names)
+    assert in_order(reversed(ordered)) == ordered
+
+
+def test_a_number_comes_before_longer_text_and_with_zeros_in_front_is_the_same() -> None:
+    names = ["a", "a-1", "a/b", "a1", "a01", "a1b", "a2", "a10", "a010b", "b"]
+    assert in_order(names) == ["a", "a01", "a1", "a1b", "a2", "a10", "a010b", "a-1", "a/b", "b"]
 
 
 @given(st.integers(1, 3_000), st.integers(64, 100_000), st.integers(0, 5))
