@@ -12,7 +12,9 @@ from typing import Final, Literal
 import msgspec
 
 from specscope_collectors.observations import StateProfile
+from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.halves import HalfError, narrowed, widened
+from specscope_collectors.references.walking import beginning_of
 
 FORMAT, VERSION = "specscope-reference", 1
 SUFFIX = ".reference.json.gz"
@@ -190,8 +192,10 @@ def _inflated(content: bytes) -> bytes:
 
 def read_reference(path: Path) -> Reference:
     """Return the reference of a file. Raises DocumentError, whose text begins with the path, and OSError."""
-    with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
+    try:
+        content = beginning_of(path, MAX_FILE_BYTES + 1)
+    except DumpError as error:
+        raise DocumentError(str(error)) from None
     try:
         return unpacked(content)
     except DocumentError as error:

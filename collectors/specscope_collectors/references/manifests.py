@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.texts import whole
+from specscope_collectors.references.walking import beginning_of
 
 NAME = "data_config.json"
 MAX_BYTES = 4 << 20
@@ -42,8 +44,7 @@ def manifest_of(root: Path) -> Manifest | None:
 def read_manifest(path: Path) -> Manifest:
     """Return what a manifest or the configuration of a draft says. Raises DumpError."""
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = beginning_of(path, MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise DumpError(f"{path} has over {MAX_BYTES} bytes: no manifest")
         found = msgspec.json.decode(content, type=dict[str, Any])
@@ -51,7 +52,26 @@ def read_manifest(path: Path) -> Manifest:
         raise DumpError(f"{path} cannot be read: {error.strerror or error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise DumpError(f"{path} is no JSON object; mend it, or move it away to go on without it") from None
-    return _manifest(path.name, found)
+    manifest = _manifest(whole(path.name), found)
+    wrong = wrong_boundaries(manifest.boundaries, manifest.layers)
+    if wrong:
+        raise DumpError(f"{path}: boundaries {wrong}; mend it, or move it away to go on without it")
+    return manifest
+
+
+def wrong_boundaries(boundaries: Sequence[int], layers: int | None = None) -> str:
+    """Say why these cannot be boundaries of one model; empty = they can."""
+    for boundary in boundaries:
+        if boundary < 0 or (layers is not None and boundary > layers):
+            most = f" to {layers}" if layers is not None else " on"
+            return f"{_list(boundaries)} cannot be: {boundary} is none, they go from 0{most}"
+        if list(boundaries).count(boundary) > 1:
+            return f"{_list(boundaries)} cannot be: {boundary} stands there twice"
+    return ""
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return f"{','.join(map(str, numbers[:20]))}{',…' if len(numbers) > 20 else ''}"
 
 
 def _manifest(source: str, found: Mapping[str, Any]) -> Manifest:

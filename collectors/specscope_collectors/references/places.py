@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from specscope_collectors.layer_ids import Question, resolve
 from specscope_collectors.references.errors import DumpError
-from specscope_collectors.references.manifests import Manifest
+from specscope_collectors.references.manifests import Manifest, wrong_boundaries
 from specscope_collectors.references.writers import Writer
 
 
@@ -32,12 +32,16 @@ def places_of(
 ) -> Places:  # fmt: skip
     """Return the places, from the surest source: what the user says, the manifest, the draft.
 
-    Raises DumpError when the user names another number of boundaries than there are states.
+    Raises DumpError when the user names another number of boundaries than there are states, or ones that
+    cannot be.
     """
     if told:
         if len(told) not in (slots, slots + has_last):
             last = " and the last state" if has_last else ""
             raise DumpError(f"--boundaries names {len(told)}, and the dump has {slots} slots{last}")
+        wrong = wrong_boundaries(told, manifest.layers if manifest else None)
+        if wrong:
+            raise DumpError(f"--boundaries {wrong}")
         return _made(told, slots, has_last, None, "boundaries as they were told", "--boundaries")
     if manifest is not None and len(manifest.boundaries) in (slots, slots + has_last):
         return _made(

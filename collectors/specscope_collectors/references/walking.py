@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -92,6 +93,21 @@ def _may_be_file(entry: os.DirEntry[str]) -> bool:
         return entry.is_file()
     except OSError:
         return True
+
+
+def beginning_of(path: Path, limit: int) -> bytes:
+    """Return up to this many bytes of a regular file: a pipe or a device might be waited for without end.
+    Raises OSError, DumpError.
+    """
+    check_regular(path)
+    with path.open("rb") as file:
+        return file.read(limit)
+
+
+def check_regular(path: Path) -> None:
+    """Raise DumpError for what is no regular file, and OSError."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise DumpError(f"{path} is no regular file (a folder, a pipe or a device); name a file")
 
 
 def check_exists(path: Path) -> None:

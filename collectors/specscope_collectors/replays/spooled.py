@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 
 from specscope_collectors.references.dtypes import BFLOAT16, as_float32
+from specscope_collectors.references.training_rows import NPZ_ERRORS
+from specscope_collectors.references.walking import check_regular
 from specscope_collectors.replays.engine import MARK, Engine
 from specscope_collectors.replays.errors import ReplayError
 from specscope_collectors.replays.pairing import Served
@@ -110,6 +112,7 @@ def _files(spool: Path, run: str, index: int) -> Mapping[int, Path]:
 def _read(path: Path, gathered: Gathered) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return rows, float32. Raises ReplayError for what the probe does not write."""
     try:
+        check_regular(path)
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(f"it has over {MAX_FILE_BYTES} bytes")
         with zipfile.ZipFile(path) as archive:
@@ -122,8 +125,9 @@ def _read(path: Path, gathered: Gathered) -> np.ndarray[Any, np.dtype[np.float32
             raise ValueError(f"it has format {described.format} and shape {states.shape}")
         _note_capture(described, gathered)
         return as_float32(states, BFLOAT16) if described.dtype == "bfloat16" else states.astype(np.float32)
-    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
-        raise ReplayError(f"{path} is not as the probe writes it: {error}") from None
+    except (*NPZ_ERRORS, OSError, msgspec.MsgspecError) as error:
+        reason = str(error) or type(error).__name__
+        raise ReplayError(f"{path} is not as the probe writes it: {reason[:200]}") from None
 
 
 def _note_capture(described: Described, gathered: Gathered) -> None:

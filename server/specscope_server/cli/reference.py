@@ -19,12 +19,13 @@ from specscope_collectors.references.building import (
     Building,
     Order,
 )
-from specscope_collectors.references.document import MAGIC, SUFFIX, DocumentError, read_reference
+from specscope_collectors.references.document import MAGIC, SUFFIX, DocumentError, Reference, read_reference
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.final_norm import read_norm_weight
-from specscope_collectors.references.inspecting import inspect
+from specscope_collectors.references.inspecting import FileSeen, inspect
 from specscope_collectors.references.manifests import manifest_of, read_manifest
 from specscope_collectors.references.printing import SHOWN_TOKENS, reference_lines, seen_lines
+from specscope_collectors.references.texts import plain, whole
 from specscope_collectors.references.walking import check_exists
 from specscope_collectors.replays.errors import ReplayError
 from specscope_server.cli.progress import StepBar
@@ -105,7 +106,7 @@ def build(
     readable, 2 wrong usage, 130 stopped.
     """
     check_exists(path)
-    called = name or path.absolute().name.partition(".")[0] or "dump"
+    called = whole(name or path.absolute().name.partition(".")[0] or "dump")
     target = result_of(called, out)
     order = Order(
         root=path, name=called, made_ms=system_clock(), budget_rows=budget, seed=seed,
@@ -139,15 +140,13 @@ def inspect_file(
     """
     check_exists(file)
     if _is_reference(file):
-        reference = read_reference(file)
-        document, lines = msgspec.json.encode(reference), reference_lines(reference)
+        found: Reference | FileSeen = read_reference(file)
     else:
-        seen = inspect(file, hidden_size, read_norm_weight(norm_weight) if norm_weight else None)
-        document, lines = msgspec.json.encode(seen), seen_lines(seen, tokens)
+        found = inspect(file, hidden_size, read_norm_weight(norm_weight) if norm_weight else None)
     if output is Format.JSON:
-        typer.echo(msgspec.json.format(document, indent=1).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
         return
-    for line in lines:
+    for line in seen_lines(found, tokens) if isinstance(found, FileSeen) else reference_lines(found):
         typer.echo(line)
 
 
@@ -183,16 +182,20 @@ def _numbers(text: str | None) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
+def _failed(words: str) -> int:
+    typer.echo(plain(f"specscope reference: {words}"), err=True)
+    return FAILURE
+
+
 def main(argv: list[str]) -> int:
     """Run `specscope reference ARGV` and return the exit status."""
     try:
         app(argv, prog_name="specscope reference", standalone_mode=True)
     except (DumpError, DocumentError, ReplayError) as error:
-        typer.echo(f"specscope reference: {error}", err=True)
-        return FAILURE
+        return _failed(str(error))
     except OSError as error:
-        typer.echo(f"specscope reference: {error.filename}: {error.strerror or error}", err=True)
-        return FAILURE
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _failed(f"{where}{error.strerror or error}")
     except SystemExit as stop:
         return int(stop.code or 0)
     return 0

@@ -13,6 +13,7 @@ from specscope_collectors.references.building import DEFAULT_SEED, MAX_BUDGET_RO
 from specscope_collectors.references.calibrating import calibrate as calibrated
 from specscope_collectors.references.document import SUFFIX, Reference, packed
 from specscope_collectors.references.printing import reference_lines
+from specscope_collectors.references.texts import plain, whole
 from specscope_collectors.references.torch_replay import MOST_TOKENS, ReplayOrder, replay
 from specscope_collectors.references.torch_target import Target
 from specscope_collectors.references.walking import check_exists
@@ -59,9 +60,9 @@ def calibrate(spool: Spool, name: Name = None, model: ModelName = "", out: Out =
     """Make a reference of all boundaries from what the probe wrote in a calibration launch of the engine.
     Exit status: 0 made, 1 not readable, 2 wrong usage.
     """
-    called = name or spool.absolute().name or "calibration"
+    called = whole(name or spool.absolute().name or "calibration")
     target = result_of(called, out)
-    write(calibrated(spool, called, system_clock(), model), target)
+    write(calibrated(spool, called, system_clock(), whole(model)), target)
 
 
 def replay_torch(
@@ -83,13 +84,13 @@ def replay_torch(
     """
     for each in (*dumps, model):
         check_exists(each)
-    called = name or f"{model.absolute().name}-boundaries"
+    called = whole(name or f"{model.absolute().name}-boundaries")
     written = result_of(called, out)
     if rows is not None:
         check_result(rows, "--rows")
     order = ReplayOrder(
         dumps=tuple(dumps), name=called, made_ms=system_clock(),
-        model=str(model), budget_rows=budget, seed=seed, rows_file=rows, most_tokens=longest,
+        model=whole(str(model)), budget_rows=budget, seed=seed, rows_file=rows, most_tokens=longest,
         token_ids=read_token_ids(token_ids) if token_ids else (),
     )  # fmt: skip
     target = Target(model, dtype.value, device)
@@ -119,4 +120,4 @@ def write(reference: Reference, target: Path) -> None:
         hidden.unlink(missing_ok=True)
     for line in reference_lines(reference):
         typer.echo(line)
-    typer.echo(f"written   {target} ({target.stat().st_size:,} bytes)")
+    typer.echo(plain(f"written   {target} ({target.stat().st_size:,} bytes)"))

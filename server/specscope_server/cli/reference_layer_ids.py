@@ -16,7 +16,7 @@ from specscope_collectors.layer_ids.sglang import family_of
 from specscope_collectors.layer_ids.versions import text_of
 from specscope_collectors.references.document import read_reference
 from specscope_collectors.references.errors import DumpError
-from specscope_collectors.references.walking import check_exists
+from specscope_collectors.references.walking import beginning_of, check_exists
 from specscope_collectors.sources.sglang_info.checkpoint_files import IDS, facts
 from specscope_server.boundaries.statistics import as_text, difference
 
@@ -120,8 +120,7 @@ def _config(path: Path) -> dict[str, Any]:
     """Return what a configuration says of layers. Raises DumpError."""
     check_exists(path)
     place = path / "config.json" if path.is_dir() else path
-    with place.open("rb") as file:
-        content = file.read(MAX_CONFIG_BYTES + 1)
+    content = beginning_of(place, MAX_CONFIG_BYTES + 1)
     try:
         if len(content) > MAX_CONFIG_BYTES:
             raise DumpError(f"{place} has over {MAX_CONFIG_BYTES} bytes: no configuration of a model")

@@ -11,6 +11,7 @@ import msgspec
 
 from specscope_collectors.references.building import MAX_TOKEN_IDS
 from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.walking import beginning_of
 
 MAX_TOKEN_FILE_BYTES = 1_000_000
 
@@ -35,8 +36,7 @@ def check_result(path: Path, option: str) -> None:
 
 def read_token_ids(path: Path) -> tuple[int, ...]:
     """Return the token ids of a JSON list. Raises DumpError, OSError."""
-    with path.open("rb") as file:
-        content = file.read(MAX_TOKEN_FILE_BYTES + 1)
+    content = beginning_of(path, MAX_TOKEN_FILE_BYTES + 1)
     try:
         ids = msgspec.json.decode(content, type=list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]])
     except msgspec.MsgspecError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,3 +52,37 @@ def test_hostile_files_are_refused(tmp_path: Path) -> None:
     file.write(path)
     with pytest.raises(DumpError, match="behind its end"):
         read_rows(path)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"format": np.array(1)},
+        {"format": np.array(["a", "b", "c"])},
+        {"names": np.array(b"a")},
+        {"names": np.array(["a"])},
+        {"ids_0": np.array(5)},
+        {"positions_0": np.array([0.5])},
+        {"states_0": np.zeros((1, 1, 2), np.float32)},
+    ],
+    ids=["no vector", "no numbers", "one name", "text", "one id", "half a row", "other states"],
+)
+def test_arrays_of_another_form_are_refused(arrays: dict[str, Any], tmp_path: Path) -> None:
+    good = {
+        "format": np.array([1, 1, 2]), "names": np.array([b"a"]), "ids_0": np.arange(3),
+        "positions_0": np.array([1]), "states_0": np.zeros((1, 1, 2), np.uint16),
+    }  # fmt: skip
+    np.savez(tmp_path / "a.rows.npz", **good)
+    assert len(read_rows(tmp_path / "a.rows.npz")) == 1
+    np.savez(tmp_path / "a.rows.npz", **{**good, **arrays})
+    with pytest.raises(DumpError, match="no file of training rows"):
+        read_rows(tmp_path / "a.rows.npz")
+
+
+def test_members_that_are_no_arrays_or_lie_about_their_size_are_refused(tmp_path: Path) -> None:
+    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999,), }".ljust(117) + b"\n"
+    for content in (b"abc", b"\x93NUMPY\x01\x00v\x00" + header):
+        with zipfile.ZipFile(tmp_path / "a.rows.npz", "w") as archive:
+            archive.writestr("format.npy", content)
+        with pytest.raises(DumpError, match="no file of training rows"):
+            read_rows(tmp_path / "a.rows.npz")

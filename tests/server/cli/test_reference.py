@@ -9,12 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.collectors.references.writers import FORMATS, WEIGHT, config_of_our_own, made, write_dump
 from tests.support.dumps import safetensors_bytes, tensor, torch_bytes, write
 
 from specscope.__main__ import COMMANDS
-from specscope_collectors.references.document import read_reference
+from specscope_collectors.references.document import LastState, read_reference
 from specscope_server.cli.reference import main
 
 HYBRID = FORMATS["hybrid"]
@@ -97,6 +98,50 @@ def test_inspect_of_a_file_that_is_no_sample_still_shows_its_tensors(
     assert "\x1b" not in said
 
 
+def test_names_that_are_no_text_and_keys_of_half_characters_end_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = write(tmp_path / "d" / "data_0\udcff.pt", HYBRID.content(made(0)))
+    half = torch_bytes({"input_ids": tensor(made(0).ids), "QQQ": tensor(made(0).aux[:3])})
+    write(tmp_path / "d" / "data_1.pt", half.replace(b"QQQ", "\ud800".encode("utf-8", "surrogatepass")))
+    (tmp_path / "d" / "data_2.pt").symlink_to("data_2.pt")
+    for output in ("text", "json"):
+        assert main(["inspect", str(file), "--format", output]) == 0
+        assert "data_0?.pt" in capsys.readouterr().out
+    assert main(["build", str(file), "--name", "n\udcff", "--out", "n\udcff.gz"]) == 0
+    assert main(["build", str(tmp_path / "d"), "--out", "d.gz"]) == 0
+    said = capsys.readouterr().out
+    assert "reference n?" in said
+    assert "2 files" in said
+    assert "? has 3 rows for 40 token ids" in said
+    assert "symbolic links" in said
+
+
+def test_what_a_reference_says_does_nothing_to_a_terminal(
+    dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(dump), "--out", "a.gz"]) == 0
+    built = msgspec.structs.replace(
+        read_reference(tmp_path / "a.gz"), dtype="\x1b]0;t\x07", boundary_rule="\x1b[2J", last_told_by="\x1b"
+    )
+    evil = LastState(norm="\x1b[1m", rule="\x1b[3m")
+    write(tmp_path / "b.json", msgspec.json.encode(msgspec.structs.replace(built, last=evil)))
+    capsys.readouterr()
+    assert main(["inspect", "b.json"]) == 0
+    said = capsys.readouterr().out
+    assert "?]0;t?" in said
+    assert "\x1b" not in said
+
+
+def test_boundaries_of_a_manifest_that_cannot_be_are_refused(
+    dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(dump / "data_config.json", b'{"boundaries": [-1, -1, 4000]}')
+    assert main(["build", str(dump)]) == 1
+    assert "boundaries -1,-1,4000 cannot be: -1 is none, they go from 0 on" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["build", "inspect"])
 def test_a_guessed_path_is_told_what_there_is(
     command: str, dump: Path, capsys: pytest.CaptureFixture[str]
@@ -122,6 +167,12 @@ def test_inspect_of_a_folder_lists_it(dump: Path, capsys: pytest.CaptureFixture[
         (["--norm-weight", "nothing.safetensors"], "nothing.safetensors is not there", 1),
         (["--token-ids", "bad.json"], "no JSON list", 1),
         (["--hidden-size", "5"], "hidden size is 5", 1),
+        (["--boundaries", "2,5,5"], "5 stands there twice", 1),
+        (["--boundaries", "2,4,9"], "9 is none, they go from 0 to 8", 1),
+        (["--draft-config", "pipe"], "pipe is no regular file", 1),
+        (["--token-ids", "pipe"], "pipe is no regular file", 1),
+        (["--norm-weight", "pipe"], "pipe: it is no regular file", 1),
+        (["--draft-config", "\x1b[2J\udcff"], "?[2J? cannot be read", 1),
         (["--out", "no/such/folder.gz"], "there is no folder", 1),
     ],
 )
@@ -129,6 +180,7 @@ def test_wrong_usage_is_explained(
     options: list[str], words: str, status: int, dump: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(dump.parent / "bad.json", b'["a"]')
+    os.mkfifo(dump.parent / "pipe")
     assert main(["build", str(dump), *options]) == status
     assert words in capsys.readouterr().err
 
