@@ -92,6 +92,15 @@ def test_the_file_is_followed_and_a_broken_one_changes_nothing(sqlite_engine: En
     process.turn()
     assert "cannot be used" in process.web.get("/readyz").json()["checks"]["alerts"]
     assert any(rule["name"] == "silent-server" for rule in process.web.api("/alerts/rules")["rules"])
+    for cut in ("", "rules:\n", None):  # being saved, cut off, gone
+        path.unlink() if cut is None else path.write_text(cut)
+        process.turn()
+        assert "cannot be used" in process.web.get("/readyz").json()["checks"]["alerts"]
+        assert any(rule["name"] == "silent-server" for rule in process.web.api("/alerts/rules")["rules"])
+        assert [each["name"] for each in process.web.api("/alerts/channels")["channels"]] == [
+            "chat",
+            "oncall",
+        ]
     path.write_text(FILE.replace("silent-server", "quiet-server"))
     process.turn()
     names = {rule["name"] for rule in process.web.api("/alerts/rules")["rules"]}

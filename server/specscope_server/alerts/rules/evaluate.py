@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from sqlalchemy import select
@@ -36,18 +37,32 @@ def evaluate(session: Session, state: AppState, rules: Sequence[StoredRule], now
     frame = Frame(
         watched(session), np.array([now_ms], dtype=np.int64), INSTANT_STEP_MS, now_ms, state
     )  # fmt: skip
-    found, reads = views(session, frame, [stored for stored in rules if stored.enabled])
+    lost = {each.rule.name: _lost(each, now_ms) for each in rules if each.enabled and each.unreadable}
+    readable = [stored for stored in rules if stored.enabled and not stored.unreadable]
+    found, reads = views(session, frame, readable)
     by_rule = {view.stored.rule.name: view for view in found}
     problems = sorted({text for errors in reads.errors.values() for text in errors.values()})
+    problems += [f"rule {name!r} {reading.reason}" for name, reading in lost.items()]
     return Evaluation(
         now_ms=now_ms,
-        notable=[reading for view in found for reading in _notable(view)],
+        notable=[*lost.values(), *(reading for view in found for reading in _notable(view))],
         keys_ok=lambda: _keys(found),
-        make_ok=lambda rule, key: _reading(by_rule.get(rule), key),
+        make_ok=lambda rule, key: (
+            replace(lost[rule], labels=dict(key)) if rule in lost else _reading(by_rule.get(rule), key)
+        ),
         seconds=time.perf_counter() - began,
         reads=len(reads.grids),
         problems=problems,
     )
+
+
+def _lost(stored: StoredRule, now_ms: int) -> Reading:
+    """Return what is said of a rule that this version cannot read: of the whole rule, so without labels."""
+    return Reading(
+        rule=stored.rule.name, rule_version=stored.version, labels={}, status=Status.ERROR,
+        window_from_ms=now_ms, window_to_ms=now_ms, cause=Cause.NO_DATA,
+        reason=f"cannot be read by this version, and none of its alerts ends: {stored.unreadable}",
+    )  # fmt: skip
 
 
 def _notable(view: RuleView) -> Iterator[Reading]:

@@ -49,7 +49,7 @@ def read_rules(text: str | bytes, name: str) -> RulesFile:
         document = read_yaml(text)
     except YamlError as error:
         raise AlertsFileError([f"{name}: {error}"]) from None
-    value = {} if document.value is None else document.value
+    value = document.value
     problems = _outside(value, document, name)
     entries = [] if problems else value.get("rules") or []
     if not isinstance(entries, list) or len(entries) > MAX_RULES:
@@ -62,9 +62,20 @@ def read_rules(text: str | bytes, name: str) -> RulesFile:
 
 
 def _outside(value: Any, document: Document, name: str) -> list[str]:
+    """Return what is wrong around the rules.
+
+    Nothing is never meant by an empty file: one that is being saved, or was cut off, looks like that.
+    """
+    if value in (None, {}):
+        return [f"{name}: it is empty, as if it were being saved or cut off; write 'rules: []' to have none"]
     if not isinstance(value, dict):
         return [f"{name}: a table with 'rules' (and 'channels') is expected"]
+    bare = [key for key in SECTIONS if key in value and value[key] is None]
     return [
+        f"{name}:{document.line((key,))}: {key!r} has no value, as if the file were cut off; write "
+        f"'{key}: []' to have none"
+        for key in bare
+    ] + [
         f"{name}:{document.line((key,))}: {key[:60]!r} is not known here.{did_you_mean(key, SECTIONS)} "
         f"Known: {', '.join(SECTIONS)}"
         for key in value

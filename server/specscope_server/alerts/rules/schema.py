@@ -174,3 +174,5 @@ class StoredRule(BaseModel):
     version: int
     origin: Origin
     enabled: bool
+    unreadable: str = ""
+    """Why this version cannot evaluate it; '' = it can. Its alerts then stay as they are."""

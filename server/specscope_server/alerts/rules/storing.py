@@ -19,14 +19,15 @@ from specscope_server.alerts.auditing import note
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.problems import RuleError, read_rule
 from specscope_server.alerts.rules.schema import Origin, Rule, StoredRule
+from specscope_server.alerts.rules.unreadable import readable_part
 from specscope_server.models import AlertRule, AlertRuleVersion
 from specscope_server.store.engine import write_transaction
 
 PACK_ACTOR, FILE_ACTOR = "pack", "file"
 MAX_PARSED = 50_000
 
-_parsed: dict[tuple[str, str], Rule] = {}
-"""(name, body) → rule: bodies change rarely and are read at every evaluation."""
+_parsed: dict[tuple[str, str], tuple[Rule, str]] = {}
+"""(name, body) → rule, why it is unreadable: bodies change rarely and are read at every evaluation."""
 _log = structlog.get_logger()
 
 
@@ -39,33 +40,37 @@ def writing(engine: Engine) -> Iterator[Session]:
 
 
 def rules_in_force(session: Session) -> list[StoredRule]:
-    """Return every rule of the store, by name.
-
-    One that another version wrote and nobody can read here is left out, and the log says so.
+    """Return every rule of the store, by name; ones that another version wrote and nobody can read here
+    say so.
     """
-    found = []
-    for row in session.scalars(select(AlertRule).order_by(AlertRule.name)):
-        stored = stored_of(row)
-        if stored is not None:
-            found.append(stored)
-    return found
+    return [stored_of(row) for row in session.scalars(select(AlertRule).order_by(AlertRule.name))]
 
 
-def stored_of(row: AlertRule) -> StoredRule | None:
-    """Return a row as a rule; None when its body cannot be read."""
+def stored_of(row: AlertRule) -> StoredRule:
+    """Return a row as a rule, also when its body cannot be read."""
     key = (row.name, row.body)
     if key not in _parsed:
-        try:
-            rule = read_rule(orjson.loads(row.body))
-        except RuleError as error:
-            _log.error("a stored rule cannot be read", rule=row.name, problems=str(error)[:500])
-            return None
         if len(_parsed) >= MAX_PARSED:
             _parsed.clear()
-        _parsed[key] = rule
+        _parsed[key] = _read(row)
+    rule, unreadable = _parsed[key]
     return StoredRule.model_construct(
-        rule=_parsed[key], version=row.version, origin=Origin(row.origin), enabled=row.enabled
+        rule=rule, version=row.version, origin=Origin(row.origin), enabled=row.enabled, unreadable=unreadable
     )
+
+
+def _read(row: AlertRule) -> tuple[Rule, str]:
+    try:
+        body = orjson.loads(row.body)
+    except ValueError:
+        body, reason = None, "it is no JSON"
+    else:
+        try:
+            return read_rule(body), ""
+        except RuleError as error:
+            reason = str(error)[:500]
+    _log.error("a stored rule cannot be read", rule=row.name, problems=reason)
+    return readable_part(row.name, body), reason
 
 
 def sync(engine: Engine, file_rules: Sequence[Rule] | None, now_ms: int) -> None:

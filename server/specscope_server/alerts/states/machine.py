@@ -94,8 +94,8 @@ def advance(
 ) -> tuple[AlertState, Transition | None]:
     """Return the next state, and the transition if it is another one.
 
-    ``status`` None: the series vanished; `Status.GONE`: it did, and the reason tells why. ``reason``: in words,
-    from the reading. A clock that was set back takes nothing away from what was counted.
+    ``status`` None: the series vanished; `Status.GONE`: it did, and the reason tells why. ``reason``: in
+    words, from the reading. A clock that was set back takes nothing away from what was counted.
     """
     seen = _meaning(status, timing.no_data)
     after = _next(_counted(before, seen, now_ms, timing), seen, now_ms, timing)

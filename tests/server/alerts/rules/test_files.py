@@ -40,7 +40,14 @@ def test_a_file_is_read_and_on_stays_a_word() -> None:
     assert rule.for_ == 600_000
     assert rule.document()["condition"]["on"] == "interval"
     assert found.document.value["channels"] == []
-    assert read_rules("", "empty.yaml").rules == []
+    assert read_rules("rules: []", "none.yaml").rules == []
+
+
+@pytest.mark.parametrize("cut", ["", "\n# rules\n", "{}", "rules:", "rules: []\nchannels:\n"])
+def test_a_file_that_may_be_cut_off_is_refused(cut: str) -> None:
+    [said] = problems(cut)
+    assert "cut off" in said
+    assert ": []'" in said
 
 
 @pytest.mark.parametrize(
