@@ -46,7 +46,10 @@ class StateProfile(Record, frozen=True, kw_only=True, tag="state_profile"):
     hidden_size: int
     rows: int
     requests: int
-    """Requests that the rows are of, at most (one that spans two windows counts in both)."""
+    """Requests that the rows are of, at least (one that spans two windows counts in both)."""
+    new_requests: int | None = None
+    """Those of them that were in no earlier window of this place; they add up. None = the sender does not
+    know, and of several windows only the largest number of requests is certain."""
     ln_norms: LnNorms
     token_ids: tuple[int, ...] = ()
     """The commonest token ids."""

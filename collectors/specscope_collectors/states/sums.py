@@ -45,7 +45,7 @@ class Sums:
     hidden_size: int
     rows: int
     requests: int
-    """At most: one that spans two profiles counts in both."""
+    """At least. Of sums it is what is certain: the most of one part, or all that were new in their part."""
     norms: Norms
     directions: Floats
     """Σu, shape (hidden_size,)."""
@@ -63,6 +63,8 @@ class Sums:
     """How many were added up."""
     energy_rows: int = 0
     """Rows that Σh² is of: without those that repeat a token id at its position, where these were told."""
+    new_requests: int | None = None
+    """Requests that no earlier profile of the place had; None = it was not told."""
 
     @property
     def common_rows(self) -> int:
@@ -110,7 +112,7 @@ def sums_of(profile: StateProfile) -> Sums:
         profile.hidden_size, profile.rows, profile.requests, norms,
         _floats(profile.direction_sum), _floats(profile.direction_sum_of_squares),
         _floats(profile.sum_of_squares), ids[order], rows[order], vectors[order], profile.projection,
-        energy_rows=profile.invariants.get("distinct_rows", norms.rows),
+        energy_rows=profile.invariants.get("distinct_rows", norms.rows), new_requests=profile.new_requests,
     )  # fmt: skip
 
 
@@ -131,12 +133,14 @@ def added(parts: Sequence[Sums]) -> Sums:
     if len(sizes) > 1:
         raise UnequalError(f"profiles of hidden sizes {', '.join(map(str, sizes))} do not add up")
     ids, rows, vectors, projection = _tokens(parts)
+    told = [part.new_requests for part in parts if part.new_requests is not None]
+    new = sum(told) if told else None
     return Sums(
-        sizes[0], sum(part.rows for part in parts), sum(part.requests for part in parts),
+        sizes[0], sum(part.rows for part in parts), max(new or 0, *(part.requests for part in parts)),
         added_norms([part.norms for part in parts]), _total([part.directions for part in parts]),
         _total([part.direction_squares for part in parts]), _total([part.energy for part in parts]),
         ids, rows, vectors, projection, sum(part.profiles for part in parts),
-        sum(part.energy_rows for part in parts),
+        sum(part.energy_rows for part in parts), new,
     )  # fmt: skip
 
 

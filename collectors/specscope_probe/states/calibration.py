@@ -17,6 +17,7 @@ from specscope_probe.states.device import Open
 from specscope_probe.states.forwards import PREFILL_MODE, extend_lengths, forward_batch_of, requests_of
 from specscope_probe.states.options import StateOptions
 from specscope_probe.states.pipeline import Pipeline
+from specscope_probe.states.requests import owners_named
 from specscope_probe.states.rows import choose_prefill
 from specscope_probe.wrapping import Seam
 
@@ -125,7 +126,7 @@ class Calibrator:
         rows, owners = choose_prefill(*lengths, are_checks, self._options.rows, turn)
         with self._torch.inference_mode():
             self._open = self._pipeline.begin(rows, (0,), forward_batch.input_ids, forward_batch.positions)
-        self._owners = owners + (turn + 1) * 1_000_003 if names is None else names[owners]
+        self._owners = owners_named(owners, names)
         self._next = 0
         self._rows = sum(lengths[1])
 

@@ -17,6 +17,7 @@ from specscope_probe.states.counts import StateCounts
 from specscope_probe.states.document import Identity, as_arrays, document, packed
 from specscope_probe.states.invariants import is_embedding
 from specscope_probe.states.limits import Learnt
+from specscope_probe.states.requests import Seen
 from specscope_probe.states.samples import OTHER, PREFILL, VERIFY_ACCEPTED, Origin, Sample, read_buffer
 from specscope_probe.states.sketch import median
 from specscope_probe.states.spool import Spool
@@ -60,6 +61,7 @@ class Finisher:
         """None: this rank only takes part in the comparison of ranks."""
         self._written = written
         """Told when there is a new file."""
+        self._seen = Seen()
         self._window = self._new_window()
 
     def run(self) -> None:
@@ -110,7 +112,7 @@ class Finisher:
             self._written()
 
     def _new_window(self) -> Window:
-        return Window(self._phases, self._capture.slots, int(time.time() * 1000))
+        return Window(self._phases, self._capture.slots, int(time.time() * 1000), self._seen)
 
     def _check(self, sample: Sample) -> None:
         finite = np.where(np.isfinite(sample.ln_norms), sample.ln_norms, np.nan)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specscope_probe.accepts import is_health_check
+from specscope_probe.states.requests import numbers_of
 
 PREFILL_MODE, VERIFY_MODE = "EXTEND", "TARGET_VERIFY"
 
@@ -41,8 +42,7 @@ def requests_of(batch: Any, requests: int) -> tuple[list[bool], NDArray[np.int64
     found = getattr(batch, "reqs", None)
     if found is None or len(found) != requests:
         return [False] * requests, None
-    numbers = np.array([hash(request.rid) for request in found], np.int64)
-    return [is_health_check(request) for request in found], numbers
+    return [is_health_check(request) for request in found], numbers_of(found)
 
 
 def accepted_phases(torch: Any, result: Any, rows: int, depth: int, *, is_tree: bool) -> Any:

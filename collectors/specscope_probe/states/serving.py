@@ -24,6 +24,7 @@ from specscope_probe.states.forwards import (
 )
 from specscope_probe.states.options import StateOptions
 from specscope_probe.states.pipeline import Pipeline
+from specscope_probe.states.requests import owners_named
 from specscope_probe.states.rows import choose_prefill, choose_verify
 from specscope_probe.wrapping import Seam
 
@@ -141,7 +142,7 @@ class ServingSampler:
             return
         are_checks, names = requests_of(self._batch, len(lengths[1]))
         rows, owners = choose_prefill(*lengths, are_checks, self._options.rows, number)
-        owners = _named(owners, names, number)
+        owners = owners_named(owners, names)
         is_taken = self._reduce(states, forward_batch, rows, owners, number, (0,), None)
         self._counts.samples["prefill"] += is_taken
 
@@ -162,7 +163,7 @@ class ServingSampler:
                 return
             are_checks, names = requests_of(self._batch, rows // taken.depth)
             chosen, owners = choose_verify(taken.depth, are_checks, self._options.rows, taken.number)
-            owners = _named(owners, names, taken.number)
+            owners = owners_named(owners, names)
             is_taken = self._reduce(
                 taken.states, taken.forward_batch, chosen, owners, taken.number, (1, 2), phases
             )
@@ -182,8 +183,3 @@ class ServingSampler:
         pipeline.reducer.add(opened, 0, states.index_select(0, opened.indices).view(shape))
         pipeline.finish(opened, owners, number if number % CHECK_EVERY == 0 else None)
         return True
-
-
-def _named(owners: NDArray[np.int64], names: NDArray[np.int64] | None, number: int) -> NDArray[np.int64]:
-    """Return a number for the request of each row; unknown requests count anew each time."""
-    return names[owners] if names is not None else owners + (number + 1) * 1_000_003

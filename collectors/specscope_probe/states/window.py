@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from specscope_probe.states.invariants import Comparison
 from specscope_probe.states.projection import NAME
+from specscope_probe.states.requests import Seen, count_of
 from specscope_probe.states.rows import HEAD as FIRST_POSITIONS
 from specscope_probe.states.samples import HEAD, OTHER, SINK, Floats, Sample
 from specscope_probe.states.sketch import NormSketch
 
 MOST_REQUESTS = 65_536
+"""Of a window and place; more are not counted."""
 ROWS_SHOWN = 4
 """Raw rows kept of each phase and window."""
 
@@ -32,8 +34,6 @@ class Tally:
     rows: int = 0
     norms: NormSketch = field(default_factory=NormSketch)
     requests: set[int] = field(default_factory=set)
-    more_requests: int = 0
-    """Rows of requests that no longer fit; each counts as one, so that the sum is never too small."""
     invariants: Counter[str] = field(default_factory=Counter)
 
     def add(self, ln_norms: Floats, requests: list[int]) -> None:
@@ -46,17 +46,19 @@ class Tally:
         self.invariants["nonfinite_rows"] += len(ln_norms) - int(is_finite.sum()) - zero_rows
         if len(self.requests) < MOST_REQUESTS:
             self.requests.update(requests)
-        else:
-            self.more_requests += len(requests)
 
 
 class Window:
     """Filled by the probe's thread alone."""
 
-    def __init__(self, phases: tuple[str, ...], slots: int, started_ms: int) -> None:
+    def __init__(
+        self, phases: tuple[str, ...], slots: int, started_ms: int, seen: Seen | None = None
+    ) -> None:
         self.phases = phases
         self.slots = slots
         self.started_ms = started_ms
+        self.seen = seen or Seen()
+        """Requests of earlier windows."""
         self.last_ms = 0
         self.tallies: dict[Place, Tally] = {}
         self.comparisons: dict[tuple[str, int], Comparison] = {}
@@ -135,8 +137,8 @@ class Window:
         ``channels`` has the shape (phases, slots, 3, H), ``tokens`` (phases, slots, ids + 1, SIZE),
         ``distinct``, the rows that Σh² is of, (phases, slots).
         """
+        new = self._new_requests()
         for (phase, row_class, slot), tally in sorted(self.tallies.items()):
-            requests = min(len(tally.requests) + tally.more_requests, tally.rows)
             profile = {
                 "type": "state_profile",
                 "time_ms": self.last_ms,
@@ -144,7 +146,8 @@ class Window:
                 "phase": phase,
                 "row_class": row_class,
                 "rows": tally.rows,
-                "requests": requests,
+                "requests": count_of(tally.requests),
+                "new_requests": new[phase, row_class, slot],
                 "ln_norms": tally.norms.described(),
                 "invariants": dict(tally.invariants),
                 **places[slot],
@@ -157,6 +160,15 @@ class Window:
                     profile["invariants"]["distinct_rows"] = int(distinct[index, slot])
                 profile |= self._sums(phase, slot, channels[index, slot], tokens[index, slot])
             yield profile
+
+    def _new_requests(self) -> dict[Place, int | None]:
+        """Return of each place how many requests are in no earlier window, and know all of them from now on.
+        A request that any slot had is known in all of them.
+        """
+        found = {place: self.seen.new_of(place[:2], tally.requests) for place, tally in self.tallies.items()}
+        for place, tally in self.tallies.items():
+            self.seen.note(place[:2], tally.requests)
+        return found
 
     def _compared(self, phase: str, slot: int) -> dict[str, int]:
         counts = self.comparisons[phase, slot].counts

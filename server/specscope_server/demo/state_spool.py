@@ -69,7 +69,7 @@ class StateSpool:
             text = text_of(ROWS, REQUESTS, 1_000 + player.seed % 1_000 + 2 * self.number + index)
             states = states_of(text, boundaries)
             for slot, place in enumerate(boundaries):
-                where = {"phase": phase, "slot": slot, "boundary": place}
+                where = {"phase": phase, "slot": slot, "boundary": place, "new_requests": REQUESTS}
                 when = {"time_ms": now_ms, "span_ms": span_ms, "labels": {"tp_rank": "0"}}
                 profiles.append(profile_of(states[place], text, **where, **when))
                 rows += _shown(phase, slot, states[place])

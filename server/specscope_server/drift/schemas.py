@@ -93,7 +93,7 @@ class WindowItem(BaseModel):
     to: str
     launch_id: int | None
     rows: int
-    requests: int = Field(description="At most: a request that spans two profiles counts in both")
+    requests: int = Field(description="At least: a request that spans profiles counts once")
     common_rows: int = Field(description="Rows on token ids that the reference knows too")
     common_ids: int
     is_full: bool = Field(description="256 rows of 32 requests or more; from 64 of 8 on a window may speak")

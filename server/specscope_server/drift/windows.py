@@ -39,7 +39,9 @@ class Plan:
 
     @property
     def requests(self) -> int:
-        """Requests, at most."""
+        """Requests, at most: one that spans two profiles counts in both. How many there are at least is known
+        once the profiles are opened, and decides whether the window may speak.
+        """
         return sum(entry.requests for entry in self.entries)
 
     @property

@@ -45,6 +45,8 @@ def _is_possible(record: ProfileRecord) -> bool:
         return False
     if not 0 < record.hidden_size <= MAX_HIDDEN_SIZE or record.rows <= 0 or record.requests > record.rows:
         return False
+    if record.new_requests is not None and not 0 <= record.new_requests <= record.requests:
+        return False
     channels = (record.direction_sum, record.direction_sum_of_squares, record.sum_of_squares)
     if any(array and len(array) != FLOAT_BYTES * record.hidden_size for array in channels):
         return False

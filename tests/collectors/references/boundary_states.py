@@ -55,7 +55,10 @@ def ids_of(seed: int, rows: int) -> NDArray[np.int64]:
 
 
 def write_calibration(path: Path, sums: BoundarySums, created_ms: int, model_class: str = "Made") -> None:
-    """Write a file as the probe does."""
+    """Write a file as the probe does; its requests are in no other file."""
+    profiles = tuple(
+        msgspec.structs.replace(each, new_requests=each.requests) for each in sums.profiles(created_ms)
+    )
     capture = CaptureRecord(
         boundaries=tuple(range(BOUNDARIES)), rule="", hidden_size=HIDDEN, width=HIDDEN * BOUNDARIES,
         is_calibration=True,
@@ -63,6 +66,6 @@ def write_calibration(path: Path, sums: BoundarySums, created_ms: int, model_cla
     file = StateFile(
         format=1, created_ms=created_ms, rank={"tp_rank": "0"}, engine_version="0.5.23",
         model_class=model_class, probe_version="0.1", capture=capture,
-        sink_limits=tuple(sums.limits), profiles=sums.profiles(created_ms),
+        sink_limits=tuple(sums.limits), profiles=profiles,
     )  # fmt: skip
     path.write_bytes(gzip.compress(msgspec.json.encode(file)))

@@ -99,3 +99,20 @@ def test_channel_rms_and_direction_do_not_see_scale() -> None:
     assert distances.channel_rms(one, scaled) == pytest.approx(0, abs=1e-5)
     assert distances.direction(one, scaled) == pytest.approx(0, abs=1e-6)
     assert distances.w1(one.norms, scaled.norms) == pytest.approx(np.log(3.7), abs=0.02)
+
+
+def test_of_requests_what_is_certain_is_counted() -> None:
+    text = TARGET.text(20, 4, 1)
+    states = TARGET.states(text, 1)
+    old, first, again = (
+        sums_of(profile_of(states, text, IDS, **told))
+        for told in ({}, {"new_requests": 4}, {"new_requests": 1})
+    )  # fmt: skip
+    assert added([old] * 16).requests == 4, (
+        "of requests that nobody tells apart only those of one are certain"
+    )
+    assert added([first, again, again]).requests == 6
+    assert added([again, first, old]).requests == 5
+    assert (
+        added([added([again, first]), again]).requests == added([again, added([first, again])]).requests == 6
+    )

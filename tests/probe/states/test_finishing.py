@@ -196,3 +196,19 @@ def test_the_commonest_ids_are_found_once() -> None:
     assert set(range(40)) <= set(learnt.token_ids)
     assert len(learnt.token_ids) == COMMON_IDS
     assert list(learnt.token_ids) == sorted(learnt.token_ids)
+
+
+def test_a_request_of_several_windows_is_new_in_the_first(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    know_limits(bench)
+    for _ in range(3):
+        bench.end()
+        for seed in range(100, 104):
+            bench.sample(seed)
+    bench.end()
+    found = [each for each in bench.profiles() if (each["row_class"], each["slot"]) == ("other", 0)]
+    by_phase = {phase: [each for each in found if each["phase"] == phase][-3:] for phase in SERVING_PHASES}
+    for profiles in by_phase.values():
+        assert [each["requests"] for each in profiles] == [9, 9, 9]
+        assert [each["new_requests"] for each in profiles][1:] == [0, 0]
+        assert sum(each["new_requests"] for each in profiles) <= 9

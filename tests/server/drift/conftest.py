@@ -64,7 +64,7 @@ class Served:
                             text, slot, boundary, change if slots is None or slot in slots else None,
                             time_ms=start_ms + (index + 1) * WINDOW_MS, span_ms=WINDOW_MS, phase=phase,
                             boundary=(boundaries if told is None else told)[slot], labels=labels or {},
-                            known=known, **more,
+                            known=known, **{"new_requests": requests, **more},
                         )
                         for slot, boundary in enumerate(boundaries)
                     )
