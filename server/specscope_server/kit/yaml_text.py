@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import yaml
 
-MAX_BYTES = 1_048_576
+MAX_BYTES = 8 * 1_048_576
 MAX_DEPTH = 30
-MAX_NODES = 200_000
+MAX_NODES = 1_000_000
 
 Path: TypeAlias = tuple[str | int, ...]
 """Keys and indices from the top, e.g. ``("rules", 2, "condition", "above")``."""

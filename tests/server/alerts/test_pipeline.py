@@ -152,6 +152,19 @@ def test_an_idle_engine_mutes_what_speaks_of_its_work(world: World) -> None:
     assert world.words() == ["new: low@gpu1 / "]
 
 
+@pytest.mark.parametrize(
+    ("category", "is_muted"),
+    [("acceptance", True), ("timing", True), ("drift", False), ("configuration", False), ("probe", False)],
+)
+def test_idle_time_mutes_nothing_that_lasts(world: World, category: str, is_muted: bool) -> None:
+    world.rules = [a_rule(category=category)]
+    world.routing = Routing([a_route(group_wait="30s")])
+    world.tick(a_reading())
+    for _ in range(3):
+        world.tick(idle())
+    assert world.words() == ([] if is_muted else ["new: low@gpu1 / "])
+
+
 def test_a_silence_mutes_until_it_ends(world: World) -> None:
     text = (
         '[{"label":"server","operator":"=~","value":"gpu[0-9]"},{"label":"rule","operator":"!=","value":"x"}]'

@@ -1,4 +1,4 @@
-"""Mute alerts that another alert explains, and those that speak of an idle engine (pure)."""
+"""Mute alerts that another alert explains, and those that speak of the work of an idle engine (pure)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from specscope_server.alerts.pipeline.alert import Alert
 from specscope_server.alerts.rules.schema import Inhibition
 
 IDLE = "idle"
+LASTING = frozenset({"configuration", "drift", "probe", "sources"})
+"""Categories of what idle time does not touch: hidden states that were not finite stay that, a configuration
+that changed stays changed. They are told also while the engine does no work."""
 
 
 def inhibited(alerts: Sequence[Alert], inhibitions: Mapping[str, Sequence[Inhibition]]) -> dict[str, str]:
@@ -17,7 +20,11 @@ def inhibited(alerts: Sequence[Alert], inhibitions: Mapping[str, Sequence[Inhibi
     An alert that is muted mutes no other: two that would mute each other cannot both fall silent, the older
     one is told.
     """
-    muted = {alert.fingerprint: IDLE for alert in alerts if alert.is_idle}
+    muted = {
+        alert.fingerprint: IDLE
+        for alert in alerts
+        if alert.is_idle and alert.labels.get("category", "") not in LASTING
+    }
     reaches = {
         rule: [_Reach(inhibition, alerts) for inhibition in each] for rule, each in inhibitions.items()
     }

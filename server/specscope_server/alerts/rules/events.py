@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from specscope_server.alerts.rules.arrivals import arrivals
 from specscope_server.alerts.rules.reads import Frame, Grid
 from specscope_server.kit.signal import SignalSeries, Why
+from specscope_server.kit.timeparse import to_iso
 from specscope_server.models import Event
 from specscope_server.servers.statistics import config_diff
 
 MAX_EVENTS = 20_000
+MAX_LATE = 500
+"""Events that came late and are looked at at once: a database takes only so many ids."""
 MAX_CHANGES, MAX_NAME, MAX_TEXT = 50, 100, 200
 NAMED, SHORT, MAX_WORDS = 8, 60, 800
 """Changes that the words name, and characters of one value and of all."""
@@ -29,6 +33,7 @@ class Told:
     """One event in words, and as evidence."""
 
     time_ms: int
+    """From when it counts: when it happened, or was seen first if that was late."""
     words: str
     evidence: Mapping[str, Any]
 
@@ -58,17 +63,19 @@ class Events:
         """Return a series for each server; 0 where nothing happened."""
         query = frame.query(self.window_ms)
         ids = [server.id for server in frame.servers]
+        late = _late(session, frame, query.begin_ms)
+        in_window = (Event.time_ms >= query.begin_ms) & (Event.time_ms < query.to_ms)
         statement = (
             select(Event)
-            .where(Event.server_id.in_(ids), Event.time_ms >= query.begin_ms, Event.time_ms < query.to_ms)
+            .where(Event.server_id.in_(ids), in_window | Event.id.in_(late))
             .order_by(Event.time_ms.desc())
             .limit(MAX_EVENTS)
         )
-        found: dict[int, list[tuple[Event, Any]]] = {}
+        found: dict[int, list[Told]] = {}
         for event in session.scalars(statement):
             detail = orjson.loads(event.detail)
             if self._is_meant(event, detail):
-                found.setdefault(event.server_id, []).append((event, detail))
+                found.setdefault(event.server_id, []).append(_told(event, detail, late.get(event.id)))
         size = len(frame.times_ms)
         series = [
             _series(server.name, found.get(server.id, []), frame, self.window_ms) for server in frame.servers
@@ -81,8 +88,17 @@ class Events:
         return any(fnmatchcase(event.kind, kind) for kind in self.kinds)
 
 
-def _series(name: str, found: Sequence[tuple[Event, Any]], frame: Frame, window_ms: int) -> EventSeries:
-    told = [_told(event, detail) for event, detail in reversed(found)]
+def _late(session: Session, frame: Frame, begin_ms: int) -> dict[int, int]:
+    """Return id → when it was seen first, of events that came late and count now; of the past, none."""
+    if len(frame.times_ms) > 1:
+        return {}
+    found = arrivals(session, frame.now_ms)
+    newest = sorted(found, key=lambda number: found[number])[-MAX_LATE:]
+    return {number: found[number] for number in newest if begin_ms <= found[number]}
+
+
+def _series(name: str, found: Sequence[Told], frame: Frame, window_ms: int) -> EventSeries:
+    told = sorted(found, key=lambda one: one.time_ms)
     times = np.array([one.time_ms for one in told], dtype=np.int64)
     ends = frame.times_ms
     count = np.searchsorted(times, ends) - np.searchsorted(times, ends - window_ms)
@@ -92,7 +108,7 @@ def _series(name: str, found: Sequence[tuple[Event, Any]], frame: Frame, window_
     )  # fmt: skip
 
 
-def _told(event: Event, detail: Any) -> Told:
+def _told(event: Event, detail: Any, seen_ms: int | None) -> Told:
     changes = _changes(detail)
     words = event.message
     if changes:  # named here again: the message names few, and the values as a program would
@@ -103,7 +119,11 @@ def _told(event: Event, detail: Any) -> Told:
         more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
         words = f"{event.message.partition(': ')[0]}: {', '.join(named[:NAMED])}{more}"
     evidence = {"event": event.kind, "time_ms": event.time_ms, "changes": changes}
-    return Told(event.time_ms, words[:MAX_WORDS], evidence)
+    if seen_ms is None:
+        return Told(event.time_ms, words[:MAX_WORDS], evidence)
+    minutes = round((seen_ms - event.time_ms) / 60_000)
+    words = f"{words[:MAX_WORDS]} (it happened at {to_iso(event.time_ms)} and was told {minutes} min later)"
+    return Told(seen_ms - 1, words, {**evidence, "seen_ms": seen_ms})
 
 
 def _changes(detail: Any) -> dict[str, list[str]]:
