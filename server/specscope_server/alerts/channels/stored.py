@@ -15,6 +15,7 @@ from specscope_server.alerts.channels.opening import FROM_API, FROM_FILE, Vault,
 from specscope_server.alerts.channels.secrets import secret_fields, split
 from specscope_server.alerts.channels.validation import check_name, validated
 from specscope_server.alerts.delivery import failing
+from specscope_server.alerts.delivery.breaker import breaker_of
 from specscope_server.alerts.delivery.outbox import COLLAPSED, PENDING
 from specscope_server.kit.errors import InvalidInput, NotFound
 from specscope_server.models import AlertGroup, Audit, Channel, Delivery
@@ -127,7 +128,7 @@ def next_breaker(connection: Connection, row: Row[Any], enabled: bool, how: str,
     """Return the breaker of a channel that is changed or switched. One that is off no longer fails."""
     if enabled:
         return failing.anew(row.breaker)
-    breaker = failing.breaker_of(row.breaker)
+    breaker = breaker_of(row.breaker)
     failing.tell_over(connection, row.name, breaker, f"the channel was turned off {how}", at_ms)
     return "{}"
 
@@ -137,7 +138,7 @@ def drop(connection: Connection, row: Row[Any], how: str, at_ms: int) -> None:
 
     Who heard that it fails is told that it is no more.
     """
-    breaker = failing.breaker_of(row.breaker)
+    breaker = breaker_of(row.breaker)
     failing.tell_over(connection, row.name, breaker, f"the channel was removed {how}", at_ms)
     waits = (Delivery.channel == row.name) & (Delivery.status == PENDING)
     connection.execute(

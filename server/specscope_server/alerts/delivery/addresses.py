@@ -33,9 +33,10 @@ METADATA = _networks(
 """What tells a machine its own credentials: never, whatever anybody allows."""
 NEVER = _networks(
     "0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
-    "::/128", "fe80::/10", "fec0::/10", "ff00::/8",
+    "::/128", "fe80::/10", "fec0::/10", "ff00::/8", "64:ff9b:1::/48", "::ffff:0:0:0/96",
 )  # fmt: skip
-"""This host, link-local, multicast, reserved and broadcast: no receiver of alerts is there."""
+"""This host, link-local, multicast, reserved and broadcast: no receiver of alerts is there. And what a
+network translates by rules of its own (RFC 8215, RFC 7915), which may lead to any IPv4 address."""
 PRIVATE = _networks(
     "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"
 )  # fmt: skip
@@ -65,10 +66,10 @@ class AddressPolicy:
             return "it is a cloud's metadata service"
         if _within(address, self.networks):
             return None
+        if _within(address, NEVER):
+            return "it is link-local, multicast, reserved or translated locally"
         if isinstance(address, ipaddress.IPv6Address) and any(_inside(address)):
             return None  # judged by what is inside
-        if _within(address, NEVER):
-            return "it is link-local, multicast or reserved"
         if _within(address, PRIVATE):
             return None if self.allow_private else "it is private"
         return None if address.is_global else "it is not public"

@@ -59,3 +59,11 @@ class Breaker(msgspec.Struct, frozen=True):
     def refused(self) -> Breaker:
         """Return the state after an answer that refuses the message for good: somebody answers."""
         return Breaker(told_ms=self.told_ms)
+
+
+def breaker_of(text: str) -> Breaker:
+    """Return the breaker that a channel's row keeps; one that cannot be read holds nothing up."""
+    try:
+        return msgspec.json.decode(text or "{}", type=Breaker)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Breaker()

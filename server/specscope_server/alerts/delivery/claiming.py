@@ -15,7 +15,7 @@ from specscope_server.alerts.channels import notification as notifications
 from specscope_server.alerts.channels.notification import Notification
 from specscope_server.alerts.channels.opening import Opened, open_channel
 from specscope_server.alerts.delivery.attempting import attempt_seconds
-from specscope_server.alerts.delivery.breaker import Breaker
+from specscope_server.alerts.delivery.breaker import Breaker, breaker_of
 from specscope_server.alerts.delivery.options import DeliveryOptions
 from specscope_server.alerts.delivery.outbox import CLAIMED, PENDING, WAITING
 from specscope_server.alerts.delivery.preparing import prepare
@@ -51,12 +51,12 @@ class Claimed:
 
 def due_channels(connection: Connection, now_ms: int) -> list[str]:
     """Return the names of channels that have something to attempt and are on, with a breaker that lets it."""
-    due = select(Delivery.channel).where(_is_due(now_ms) | _is_left(now_ms)).distinct()
+    due = select(Delivery.channel).where(_is_due(now_ms) | is_left(now_ms)).distinct()
     query = select(Channel.name, Channel.breaker).where(Channel.enabled, Channel.name.in_(due))
     return [
         row.name
         for row in connection.execute(query.order_by(Channel.name))
-        if msgspec.json.decode(row.breaker or "{}", type=Breaker).admits_at(now_ms) <= now_ms
+        if breaker_of(row.breaker).admits_at(now_ms) <= now_ms
     ]
 
 
@@ -66,7 +66,7 @@ def _is_due(now_ms: int) -> ColumnElement[bool]:
     return (Delivery.status == PENDING) & (~is_early | is_ahead)
 
 
-def _is_left(now_ms: int) -> ColumnElement[bool]:
+def is_left(now_ms: int) -> ColumnElement[bool]:
     """Claimed by a process that is gone: its time is over, or further ahead than any attempt takes."""
     is_ahead = Delivery.claimed_until_ms > now_ms + FAR_MS
     return (Delivery.status == CLAIMED) & ((Delivery.claimed_until_ms < now_ms) | is_ahead)
@@ -78,8 +78,8 @@ def claim(engine: Engine, channel: str, worker: str, now_ms: int, options: Deliv
         row = locked(connection, channel)
         if row is None or not row.enabled:
             return None
-        _take_back(connection, channel, now_ms)
-        breaker = msgspec.json.decode(row.breaker or "{}", type=Breaker)
+        take_back(connection, (Delivery.channel == channel) & is_left(now_ms), now_ms)
+        breaker = breaker_of(row.breaker)
         opened, trouble = _opened(row, options)
         per_minute = opened.config.per_minute if opened else MINUTE_MS
         if breaker.admits_at(now_ms) > now_ms or _used(connection, channel, now_ms) >= per_minute:
@@ -113,9 +113,8 @@ def _opened(row: Row[Any], options: DeliveryOptions) -> tuple[Opened | None, str
     return opened, ""
 
 
-def _take_back(connection: Connection, channel: str, now_ms: int) -> None:
+def take_back(connection: Connection, lost: ColumnElement[bool], now_ms: int) -> None:
     """Free what a process claimed that is gone: it may have sent it before it died."""
-    lost = (Delivery.channel == channel) & _is_left(now_ms)
     rows = [
         {"delivery_id": number, "at_ms": now_ms, "outcome": "unknown", "status_code": None,
          "latency_ms": None, "reason": "the process that sent it ended before it could say what came of it"}

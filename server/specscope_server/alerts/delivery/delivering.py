@@ -6,16 +6,16 @@ Any number of processes may run this on one database. A slow receiver holds up i
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
 from sqlalchemy import Engine, exists, select, update
-from sqlalchemy.exc import SQLAlchemyError
 
 from specscope_server.alerts.channels.opening import Opened
 from specscope_server.alerts.delivery import attempting
 from specscope_server.alerts.delivery.attempting import Attempted
-from specscope_server.alerts.delivery.claiming import Claimed, claim, due_channels
+from specscope_server.alerts.delivery.claiming import Claimed, claim, due_channels, is_left, take_back
 from specscope_server.alerts.delivery.options import DeliveryOptions
 from specscope_server.alerts.delivery.outbox import EXPIRED, FAILED, PENDING
 from specscope_server.alerts.delivery.recording import record
@@ -56,9 +56,14 @@ def _attempted(claimed: Claimed, opened: Opened, now_ms: int, options: DeliveryO
         return Attempted("unknown", f"the attempt broke off: {type(error).__name__}; see the server's log")
 
 
-def deliver_channel(engine: Engine, channel: str, worker: str, clock: Clock, options: DeliveryOptions) -> int:
+def deliver_channel(
+    engine: Engine, channel: str, worker: str, clock: Clock, options: DeliveryOptions,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> int:  # fmt: skip
     """Attempt what is due for one channel, one after the other; return how many attempts were made."""
     for count in range(MOST_IN_A_TURN):
+        if is_stopped():
+            return count
         claimed = claim(engine, channel, worker, clock(), options)
         if claimed is None:
             return count
@@ -79,10 +84,14 @@ def sweep(engine: Engine, now_ms: int) -> int:
     is_waiting = Delivery.status == PENDING
     is_late = is_waiting & (Delivery.expires_ms <= now_ms)
     is_orphan = is_waiting & ~exists().where(Channel.name == Delivery.channel)
+    # Those of channels that are on are taken back when they are tried again.
+    is_stuck = is_left(now_ms) & ~exists().where(Channel.name == Delivery.channel, Channel.enabled)
     with engine.connect() as connection:
-        if connection.execute(select(Delivery.id).where(is_late | is_orphan).limit(1)).first() is None:
+        found = select(Delivery.id).where(is_late | is_orphan | is_stuck).limit(1)
+        if connection.execute(found).first() is None:
             return 0
     with write_transaction(engine) as connection:
+        take_back(connection, is_stuck, now_ms)
         late = connection.execute(update(Delivery).where(is_late).values(status=EXPIRED, finished_ms=now_ms))
         orphan = connection.execute(
             update(Delivery)
@@ -102,33 +111,63 @@ class Deliverer:
         self._options = options
         self._pool = ThreadPoolExecutor(MAX_CHANNELS_AT_ONCE, "deliver")
         self._busy: set[str] = set()
+        self.failing: dict[str, str] = {}
+        """Channel → kind of the error that its last turn ended with."""
         self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is begun."""
+        return self._stopped.is_set()
 
     def tick(self) -> None:
-        """Start a turn of each channel that has something due and none running."""
-        try:
-            sweep(self._engine, self._clock())
-            with self._engine.connect() as connection:
-                names = due_channels(connection, self._clock())
-        except SQLAlchemyError as error:
-            log.warning("outbox not read", reason=type(error).__name__)
+        """Start a turn of each channel that has something due and none running. Raises as the store does."""
+        if self.is_stopped:
             return
+        sweep(self._engine, self._clock())
+        with self._engine.connect() as connection:
+            names = due_channels(connection, self._clock())
         for name in names:
-            with self._lock:
-                if name in self._busy:
-                    continue
-                self._busy.add(name)
+            if self._take(name):
+                self._submit(name)
+
+    def _take(self, name: str) -> bool:
+        with self._lock:
+            is_free = name not in self._busy
+            self._busy.add(name)
+            return is_free
+
+    def _free(self, name: str) -> None:
+        with self._lock:
+            self._busy.discard(name)
+
+    def _submit(self, name: str) -> None:
+        try:
             self._pool.submit(self._turn, name)
+        except BaseException:  # no thread can be started, or it is being stopped: the next turn tries again
+            self._free(name)
+            raise
 
     def stop(self) -> None:
         """Begin nothing more and wait for what runs: each attempt is bounded."""
+        self._stopped.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _turn(self, name: str) -> None:
         try:
-            deliver_channel(self._engine, name, self._worker, self._clock, self._options)
+            deliver_channel(
+                self._engine, name, self._worker, self._clock, self._options, self._stopped.is_set
+            )
+            self.failing.pop(name, None)
         except Exception as error:
-            log.warning("turn of a channel ended", channel=name, reason=type(error).__name__)
+            self._note(name, error)
         finally:
-            with self._lock:
-                self._busy.discard(name)
+            self._free(name)
+
+    def _note(self, name: str, error: Exception) -> None:
+        """Log an error of a channel's turn, the same one only once in a row: there is a turn each second."""
+        kind = type(error).__name__
+        if self.failing.get(name) != kind:
+            log.error("turn of a channel ended", channel=name, reason=kind, exc_info=error)
+        self.failing[name] = kind

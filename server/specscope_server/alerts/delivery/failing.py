@@ -15,18 +15,13 @@ from sqlalchemy import Connection, select
 
 from specscope_server.alerts.channels import notification as notifications
 from specscope_server.alerts.channels.notification import Card, CardLink, Notification
-from specscope_server.alerts.delivery.breaker import Breaker
+from specscope_server.alerts.delivery.breaker import Breaker, breaker_of
 from specscope_server.alerts.delivery.options import DeliveryOptions
 from specscope_server.alerts.delivery.outbox import enqueue
 from specscope_server.models import Channel, Delivery, DeliveryAlert
 
 RULE = "channel-failing"
 GOT_THROUGH = "a delivery got through again"
-
-
-def breaker_of(text: str) -> Breaker:
-    """Return the breaker that a channel's row keeps."""
-    return msgspec.json.decode(text or "{}", type=Breaker)
 
 
 def anew(text: str) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, Row, select, update
 from specscope_server.alerts.auditing import note
 from specscope_server.alerts.delivery import failing
 from specscope_server.alerts.delivery.attempting import Attempted
-from specscope_server.alerts.delivery.breaker import Breaker
+from specscope_server.alerts.delivery.breaker import Breaker, breaker_of
 from specscope_server.alerts.delivery.claiming import Claimed, locked, set_breaker
 from specscope_server.alerts.delivery.options import DeliveryOptions
 from specscope_server.alerts.delivery.outbox import CLAIMED, EXPIRED, FAILED, PENDING, SENT
@@ -88,7 +88,7 @@ def _channel(
         _turn_off(connection, claimed.channel, attempted.reason[:MAX_REASON], now_ms)
     if claimed.notification.cause == "test" and attempted.outcome != "delivered":
         return
-    before = failing.breaker_of(row.breaker)
+    before = breaker_of(row.breaker)
     after = _moved(before, attempted, now_ms)
     has_given_up = status in (FAILED, EXPIRED)
     has_opened = after.opened_ms is not None and before.opened_ms is None

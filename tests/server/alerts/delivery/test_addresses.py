@@ -65,3 +65,11 @@ def test_a_private_address_is_refused_however_it_is_wrapped(
     ]
     wrapped.append(ipaddress.IPv6Address((0x2002 << 112) | (inner << 80)))
     assert all(PUBLIC_ONLY.refusal(str(each)) for each in wrapped)
+
+
+@pytest.mark.parametrize("address", ["64:ff9b:1:7f00:0:100:808:808", "64:ff9b:1::808:808", "::ffff:0:7f00:1"])
+def test_local_translation_is_never_reached(address: str) -> None:
+    """Which IPv4 address is inside depends on how long the network's prefix is: nobody can tell."""
+    assert WITH_PRIVATE.refusal(address)
+    opened = AddressPolicy(networks=parse_networks(["64:ff9b:1::/48"]))
+    assert opened.refusal("64:ff9b:1::a9fe:a9fe"), "what may be metadata stays closed"
