@@ -115,6 +115,8 @@ def check_exists(path: Path) -> None:
     try:
         if path.exists():
             return
+        if path.is_symlink():
+            raise DumpError(f"{path} is a link that leads to no file; name the file itself")
         parent = path.parent
         while not parent.is_dir() and parent != parent.parent:
             parent = parent.parent

@@ -16,6 +16,7 @@ from specscope_collectors.layer_ids.sglang import family_of
 from specscope_collectors.layer_ids.versions import text_of
 from specscope_collectors.references.document import read_reference
 from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.texts import plain
 from specscope_collectors.references.walking import beginning_of, check_exists
 from specscope_collectors.sources.sglang_info.checkpoint_files import IDS, facts
 from specscope_server.boundaries.statistics import as_text, difference
@@ -62,7 +63,7 @@ def boundaries(
         typer.echo(json.dumps({"trained": trained, "answers": list(_documents(found, apart))}, indent=1))
     else:
         for line in _lines(found, trained, apart):
-            typer.echo(line)
+            typer.echo(plain(line))
     if any(apart):
         raise typer.Exit(1)
 
@@ -110,10 +111,10 @@ def _lines(
 def _numbers(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    plain = text.strip().removeprefix("[").removesuffix("]").replace(" ", "")
-    if not _IDS.fullmatch(plain):
+    listed = text.strip().removeprefix("[").removesuffix("]").replace(" ", "")
+    if not _IDS.fullmatch(listed):
         raise typer.BadParameter(f"{text[:60]!r} is no list of layer ids; write 2,30,58", param_hint="--ids")
-    return tuple(int(each) for each in plain.split(","))
+    return tuple(int(each) for each in listed.split(","))
 
 
 def _config(path: Path) -> dict[str, Any]:

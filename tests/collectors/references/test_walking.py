@@ -70,6 +70,8 @@ def test_a_link_to_itself_is_refused_as_a_file_and_ends_nothing(tmp_path: Path) 
     assert listing(tmp_path / "a") == "data_0.pt, data_1.pt"
     with pytest.raises(DumpError, match=r"data_1\.pt cannot be read: .*symbolic links"):
         open_dump(tmp_path / "a" / "data_1.pt")
+    with pytest.raises(DumpError, match="a link that leads to no file"):
+        check_exists(tmp_path / "a" / "data_1.pt")
 
 
 @given(st.lists(st.integers(0, 10**30), min_size=1, unique=True))

@@ -34,6 +34,11 @@ def test_one_version_and_negative_ids(capsys: pytest.CaptureFixture[str]) -> Non
     assert "left out without a word" in out
 
 
+def test_what_is_named_does_nothing_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "--ids", "2", "--model-class", "\x1b[2J")
+    assert "rule for ?[2J is not known" in out
+
+
 def test_configurations_and_the_reference_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
