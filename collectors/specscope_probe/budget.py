@@ -1,6 +1,9 @@
 """The probe watches its own cost and gives way: first it times fewer cycles, then it stops.
 When it has been far below its budget for a while, it times more cycles again.
 
+What profiling of states makes the device compute is judged apart, against the same share of the same time:
+above it in two windows in a row states are sampled half as often, and at last not at all.
+
 On a busy host the scheduler's thread may lose its processor in the middle of the probe, and that is none of
 the probe's cost. So a window above the budget is a suspicion, and processor time in the next one decides.
 """
@@ -8,7 +11,7 @@ the probe's cost. So a window above the budget is a suspicion, and processor tim
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 from specscope_probe.parts import Part, State
 from specscope_probe.timing import CycleTimer
@@ -27,10 +30,25 @@ CHEAP_WINDOWS = 4
 """So many cheap windows in a row bring timing back one step."""
 
 
+class DeviceWork(Protocol):
+    """What computes on the device besides the engine."""
+
+    part: Part
+
+    def device_seconds(self) -> float | None:
+        """Return what it has taken so far; None: not known, or there is no device."""
+
+    def thin(self) -> bool:
+        """Do half as much; False: it is at its least."""
+
+
 class Budget:
     """Compares host time spent with the wall time of cycles, window by window."""
 
-    def __init__(self, share: float, meter: Meter, timer: CycleTimer, parts: list[Part]) -> None:
+    def __init__(
+        self, share: float, meter: Meter, timer: CycleTimer, parts: list[Part],
+        work: DeviceWork | None = None,
+    ) -> None:  # fmt: skip
         self.share = share
         self.spent: float | None = None
         """Share of the last window; None before the first."""
@@ -38,6 +56,10 @@ class Budget:
         self._cycles = self._ns = self._wall_ns = self._cpu_ns = 0
         self._every = timer.every
         self._cheap_windows = 0
+        self._work = work
+        self._device_seconds = 0.0
+        self._is_suspected = False
+        """The device had too much to do in the last window."""
         self._own = Part("budget")
         self._own_cycles = self._own_wall_ns = self._in_ns = 0
 
@@ -70,6 +92,7 @@ class Budget:
             self.spent = ns / wall_ns
             self._judge(cpu_ns / wall_ns)
             self._come_back()
+            self._judge_device(wall_ns / 1e9)
 
     def _judge(self, spent_of_processor: float) -> None:
         if self.spent is None or self.spent <= self.share:
@@ -79,6 +102,23 @@ class Budget:
         elif spent_of_processor > self.share or self.spent > BLATANT * self.share:
             self._meter.is_checking = False
             self._give_way()
+
+    def _judge_device(self, wall_seconds: float) -> None:
+        seconds = self._work.device_seconds() if self._work is not None else None
+        if self._work is None or seconds is None:
+            return
+        spent = (seconds - self._device_seconds) / wall_seconds
+        self._device_seconds = seconds
+        was_suspected, self._is_suspected = self._is_suspected, spent > self.share
+        if not (was_suspected and self._is_suspected and self._work.part.is_on):
+            return
+        self._is_suspected = False
+        cost = f"{100 * spent:.2f} % of the cycles' time on the device, {100 * self.share:g} % are allowed"
+        if self._work.thin():
+            log.warning("specscope: profiling of states took %s; it samples half as often now", cost)
+        else:
+            self._work.part.switch_off(State.OVER_BUDGET, cost)
+            log.warning("specscope: profiling of states took %s; it is off", cost)
 
     def _come_back(self) -> None:
         is_cheap = self.spent is not None and self.spent < CHEAP * self.share

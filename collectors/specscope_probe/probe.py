@@ -65,7 +65,7 @@ class Probe:
             self.measures.append(self.states)
             self.parts += self.states.parts
         measuring = [measure.part for measure in self.measures]
-        self.budget = Budget(options.budget, self.meter, self.timer, measuring)
+        self.budget = Budget(options.budget, self.meter, self.timer, measuring, self.states)
         self.info = info_labels(scheduler, worker, "host" if clock is None else "device")
         self._registry = registry
         self._metrics: Metrics | None = None

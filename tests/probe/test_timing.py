@@ -309,3 +309,58 @@ def test_the_budget_is_watched_when_the_timing_has_failed() -> None:
         budget.check()
     assert accepts.state is State.OVER_BUDGET
     assert timing.state is State.FAILED
+
+
+class Reducing:
+    """What computes on the device, at a share of the cycles' time that can be set."""
+
+    def __init__(self, least: int) -> None:
+        self.part = Part("states")
+        self.seconds: float | None = None
+        self.every, self.least = 1, least
+
+    def device_seconds(self) -> float | None:
+        """Return what it took."""
+        return self.seconds
+
+    def thin(self) -> bool:
+        """Do half as much."""
+        if self.every >= self.least:
+            return False
+        self.every *= 2
+        return True
+
+
+def run_reducing(rig: Rig, budget: Budget, work: Reducing, shares: list[float]) -> list[int]:
+    """Return how sparsely it works after each window in which the device was busy for such a share."""
+    seen = []
+    for share in shares:
+        before = rig.timer.wall_ns
+        rig.run(256)
+        work.seconds = (work.seconds or 0.0) + share * (rig.timer.wall_ns - before) / 1e9
+        budget.check()
+        seen.append(work.every)
+    return seen
+
+
+def test_states_that_keep_the_device_busy_are_thinned_and_then_stop_alone(rig: Rig) -> None:
+    work = Reducing(least=4)
+    budget = Budget(0.005, Meter(), rig.timer, [rig.part, work.part], work)
+    assert run_reducing(rig, budget, work, [0.02, 0.001, 0.02, 0.0]) == [1] * 4, "one window is a suspicion"
+    assert run_reducing(rig, budget, work, [0.02] * 4) == [1, 2, 2, 4]
+    assert work.part.is_on
+    run_reducing(rig, budget, work, [0.02] * 2)
+    assert work.part.state is State.OVER_BUDGET
+    assert "2.00 % of the cycles' time on the device" in work.part.reason
+    assert rig.part.is_on
+    assert rig.timer.every == 1
+
+
+def test_device_time_that_nobody_knows_is_not_judged(rig: Rig) -> None:
+    work = Reducing(least=1)
+    budget = Budget(0.005, Meter(), rig.timer, [rig.part, work.part], work)
+    for _ in range(3):
+        rig.run(256)
+        budget.check()
+    assert run_reducing(rig, budget, work, [0.004] * 4) == [1] * 4
+    assert work.part.is_on

@@ -70,6 +70,7 @@ def test_the_same_place_and_time_is_kept_once_and_another_beside_it(
     "changes",
     [
         {"phase": "dreaming"}, {"row_class": "all"}, {"rows": 0}, {"requests": 11}, {"hidden_size": 0},
+        {"new_requests": 4}, {"new_requests": -1},
         {"direction_sum": floats(H - 1)}, {"sum_of_squares": b"abc"},
         {"token_rows": (6,)}, {"token_ids": (5, 5)}, {"token_rows": (6, 5)}, {"token_ids": (5, -1)},
         {"token_directions": floats(2, SIZE)[:-1]}, {"token_ids": (), "token_rows": ()},

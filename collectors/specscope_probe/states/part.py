@@ -71,6 +71,16 @@ class StateProfiling:
         except Exception as error:
             self.part.fail(error)
 
+    def device_seconds(self) -> float | None:
+        """Return what reducing samples has taken on the device; None: not known, or not judged: a launch for
+        calibration is for nothing else.
+        """
+        return None if self._options.is_calibrating else self.counts.device_seconds
+
+    def thin(self) -> bool:
+        """Sample half as often; False: it is at its least, or there is nothing to thin."""
+        return isinstance(self._listener, ServingSampler) and self._listener.thin()
+
     def activity(self) -> tuple[object, ...]:
         """Return what differs when there is something new to report."""
         counts = self.counts

@@ -30,6 +30,8 @@ from specscope_probe.wrapping import Seam
 
 CHECK_EVERY = 16
 """Every so manieth sample is taken by all ranks of a group, to be compared."""
+SPARSEST = 16
+"""Taking every so manieth sample of each mode, and those that ranks compare, is the last step before none."""
 PATIENCE = 16
 """Sampled forwards without any states after which the part is off."""
 NO_STATES = "the target hands out no states here: there is no draft that asks for them"
@@ -70,6 +72,8 @@ class ServingSampler:
         self._every = {PREFILL_MODE: options.prefill_every, VERIFY_MODE: options.verify_every}
         self._forwards: Counter[str] = Counter()
         self._numbers = 0
+        self._taken_every = 1
+        """Of each mode's samples. All are numbered, so that numbers are the same in all ranks."""
         self._without_states = 0
 
     def listen(self, seams: dict[str, Seam]) -> None:
@@ -80,6 +84,13 @@ class ServingSampler:
         seams["forward"].listen(self.part, after=self._after_forward)
         if "verify" in seams:
             seams["verify"].listen(self.part, after=self._after_verify)
+
+    def thin(self) -> bool:
+        """Take half as many samples; False: it takes the fewest already. Any thread may ask for it."""
+        if self._taken_every >= SPARSEST:
+            return False
+        self._taken_every *= 2
+        return True
 
     def _enter(self, now: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._batch = args[0] if args else next(iter(kwargs.values()))
@@ -102,7 +113,8 @@ class ServingSampler:
             return
         number = self._numbers
         self._numbers += 1
-        if self._is_capturing() or not (self._is_speaker or number % CHECK_EVERY == 0):
+        is_mine = self._is_speaker and turn // every % self._taken_every == 0
+        if self._is_capturing() or not (is_mine or number % CHECK_EVERY == 0):
             return
         states = states_of(result)
         if states is None:
