@@ -110,7 +110,7 @@ def test_alerts_are_silenced_from_the_page(loud_site: str, visitor: Visitor) -> 
     settled(visit, "[data-silence-form] [data-answer]", "is no condition")
     visit.page.fill("[name=matchers]", 'rule="always"')
     visit.page.click("[data-silence-form] button")
-    settled(visit, "[data-silence-form] [data-answer]", "Silenced")
+    settled(visit, "[data-silence-form] [data-answer]", "Silenced. (It matches|Look again)")
     settled(visit, "[data-live=alerts_history]", "new draft")
     [silence] = httpx.get(f"{loud_site}/api/v1/alerts/silences").json()["silences"]
     assert silence["text"] == 'rule="always"'

@@ -26,7 +26,7 @@ async function submit(form, submitter, refresh) {
     const named = Object.fromEntries(fields.map(([name, field]) => [name, field.value]));
     const body = bodyOf(fields.filter(([, field]) => !field.isPath));
     const answer = await send(method, pathOf(template, named), body);
-    say(form, form.dataset.done ?? "Done.", "ok");
+    say(form, `${form.dataset.done ?? "Done."}${reached(answer)}`, answer?.warning ? "warn" : "ok");
     form.dispatchEvent(new CustomEvent("api-answer", { bubbles: true, detail: answer }));
     if (form.dataset.then === "reload") location.reload();
     else refresh();
@@ -37,6 +37,13 @@ async function submit(form, submitter, refresh) {
     form.ariaBusy = "false";
     if (submitter) submitter.disabled = false;
   }
+}
+
+/** Of a silence: what it reaches now, and what may not be meant. */
+function reached(answer) {
+  if (answer?.matches === undefined) return "";
+  if (answer.warning) return ` Look again: ${answer.warning}.`;
+  return ` It matches ${answer.matches} of the alerts that fire now.`;
 }
 
 function fieldsOf(form) {

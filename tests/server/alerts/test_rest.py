@@ -247,3 +247,25 @@ def test_health_says_that_nobody_evaluates(world: Watched) -> None:
     answer = world.web.get("/readyz")
     assert answer.status_code == 503
     assert "not evaluated" in answer.json()["checks"]["alerts"]
+
+
+@pytest.mark.parametrize(
+    ("matchers", "matches", "warning"),
+    [
+        ([("server", "=", "gpu1")], 1, ""),
+        ([("servr", "=", "gpu1")], 0, "none has a label servr"),
+        ([("server", "=", "gpu7")], 0, "it matches none of the alerts that fire now (2)"),
+        ([("server", "=~", "gpu.*")], 2, "everything that fires now: 2 alerts"),
+        ([("server", "=~", ".+")], 2, "it mutes nearly every alert"),
+    ],
+)
+def test_a_silence_says_what_it_reaches(
+    world: Watched, matchers: list[tuple[str, str, str]], matches: int, warning: str
+) -> None:
+    for _ in range(2):
+        world.tick(a_reading(), a_reading(labels=GPU2))
+    wanted = [dict(zip(("label", "operator", "value"), each, strict=True)) for each in matchers]
+    made = world.ask("POST", "/silences", json={**SILENCE, "matchers": wanted}).json()
+    assert made["matches"] == matches
+    assert warning in made["warning"]
+    assert bool(made["warning"]) == bool(warning)

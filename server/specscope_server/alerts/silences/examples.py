@@ -16,5 +16,7 @@ ITEM: dict[str, Any] = {
     "created": "2026-03-01T11:59:12.402Z",
     "expired_by": None,
     "alerts": 2,
+    "matches": 2,
+    "warning": "",
 }
 LIST: dict[str, Any] = {"silences": [ITEM]}

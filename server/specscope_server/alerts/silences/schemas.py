@@ -45,6 +45,8 @@ class SilenceItem(BaseModel):
     created: str
     expired_by: str | None = Field(description="Who ended it before its time")
     alerts: int = Field(description="Alerts that it mutes now")
+    matches: int = Field(description="Alerts that fire now and match, whether it has begun or not")
+    warning: str = Field(description="What may not be meant: it matches nothing that fires, or everything")
 
 
 class SilenceList(BaseModel):

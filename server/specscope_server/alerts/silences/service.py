@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Engine, Row, Table, func, select, update
 
 from specscope_server.alerts import auditing
 from specscope_server.alerts.pipeline.rows import STATES
 from specscope_server.alerts.silences.matchers import MATCHERS
+from specscope_server.alerts.silences.reach import Reach, reach_of
 from specscope_server.alerts.silences.schemas import SilenceBody, SilenceItem, SilenceList, SilenceState
 from specscope_server.kit.errors import Conflict, InvalidInput, NotFound
 from specscope_server.kit.timeparse import parse_duration_ms, parse_instant, to_iso
@@ -30,14 +32,14 @@ def list_silences(connection: Connection, state: SilenceState | None, now_ms: in
     }
     if state is not None:
         query = query.where(conditions[state])
-    muted = _muted(connection)
+    muted, firing = _muted(connection), _firing(connection)
     found = connection.execute(query).all()
-    return SilenceList(silences=[_item(row, muted, now_ms) for row in found])
+    return SilenceList(silences=[_item(row, muted, firing, now_ms) for row in found])
 
 
 def get_silence(connection: Connection, silence_id: int, now_ms: int) -> SilenceItem:
     """Return one silence. Raises `NotFound`."""
-    return _item(_row(connection, silence_id), _muted(connection), now_ms)
+    return _item(_row(connection, silence_id), _muted(connection), _firing(connection), now_ms)
 
 
 def create(engine: Engine, body: SilenceBody, actor: str, now_ms: int) -> SilenceItem:
@@ -124,11 +126,26 @@ def _muted(connection: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def _item(row: Row[Any], muted: dict[str, int], now_ms: int) -> SilenceItem:
+def _firing(connection: Connection) -> list[dict[str, str]]:
+    """Return the labels of what fires, by which silences are matched."""
+    query = select(STATES.c.card).where(
+        STATES.c.state.in_(("firing", "recovering")), STATES.c.card.is_not(None)
+    )
+    return [msgspec.json.decode(text, type=_Labelled).labels for text in connection.scalars(query)]
+
+
+class _Labelled(msgspec.Struct):
+    """What matters here of a card."""
+
+    labels: dict[str, str]
+
+
+def _item(row: Row[Any], muted: dict[str, int], firing: list[dict[str, str]], now_ms: int) -> SilenceItem:
     matchers = MATCHERS.validate_json(row.matchers)
     state = SilenceState.EXPIRED if row.ends_ms <= now_ms else SilenceState.ACTIVE
     if state is SilenceState.ACTIVE and row.starts_ms > now_ms:
         state = SilenceState.PENDING
+    reach = Reach(0, "") if state is SilenceState.EXPIRED else reach_of(matchers, firing)
     return SilenceItem(
         id=row.id,
         state=state,
@@ -141,4 +158,6 @@ def _item(row: Row[Any], muted: dict[str, int], now_ms: int) -> SilenceItem:
         created=to_iso(row.created_ms),
         expired_by=row.expired_by,
         alerts=muted.get(f"silence:{row.id}", 0) if state is SilenceState.ACTIVE else 0,
+        matches=reach.matches,
+        warning=reach.warning,
     )
