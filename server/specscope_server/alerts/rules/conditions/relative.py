@@ -26,6 +26,9 @@ WORDS = {
 }  # fmt: skip
 
 
+SWALLOWED = "; a change that lasts becomes part of the time before, so this need not mean that it is over"
+
+
 class Condition(SignalCondition):
     """The value changed against a baseline by more than a share of it."""
 
@@ -103,6 +106,13 @@ def _ratio(*parts: float) -> Ratio:
     return Ratio(value, low, high)
 
 
+def _may_go_on(condition: Condition, change: float) -> bool:
+    """Tell whether a change that is none may be one that lasted so long that it is in its own baseline."""
+    if condition.baseline != "preceding":
+        return False
+    return change > condition.rise / 2 if condition.rise is not None else change < -(condition.drop or 0) / 2
+
+
 def explain(
     condition: Condition, reads: Sequence[Grid], place: tuple[int, int], is_breach: bool
 ) -> tuple[str, dict[str, Any]]:
@@ -119,6 +129,8 @@ def explain(
         f"{number(now, grid.unit)} against {number(before, grid.unit)} in {against}: "
         f"{100 * change:+.1f} %{interval(low, high, '1')}"
     )
+    if not is_breach and _may_go_on(condition, change):
+        words += SWALLOWED
     evidence = {
         "signal": condition.signal, "baseline": condition.baseline, "before": before, "change": change,
         "change_lower": low, "change_upper": high,
