@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from specscope_server.alerts.delivery.outbox import WAITING
+from specscope_server.alerts.health import failing_channels
 from specscope_server.alerts.pipeline.evaluating import Evaluated
 from specscope_server.alerts.states.machine import ON
 from specscope_server.kit.web.telemetry import Telemetry
@@ -66,6 +67,11 @@ class Measures:
                 lambda: None if self._last is None else float(len(self._last.problems)),
             ),
             ("firing", "Alerts that fire.", self._firing),
+            (
+                "channels_failing",
+                "Channels that alerts do not get through to, and those turned off for it.",
+                self._channels_failing,
+            ),
             ("outbox", "Notifications that wait to be delivered.", self._outbox),
         ]
 
@@ -75,6 +81,13 @@ class Measures:
     def _firing(self) -> float | None:
         on = [state.value for state in ON]
         return self._count(select(func.count()).select_from(AlertState).where(AlertState.state.in_(on)))
+
+    def _channels_failing(self) -> float | None:
+        try:
+            with self._engine.connect() as connection:
+                return float(len(failing_channels(connection)))
+        except SQLAlchemyError:
+            return None
 
     def _outbox(self) -> float | None:
         waits = Delivery.status.in_(WAITING)

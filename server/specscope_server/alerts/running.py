@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from specscope_server.alerts import lease
+from specscope_server.alerts import health, lease
 from specscope_server.alerts.delivery.delivering import Deliverer
 from specscope_server.alerts.delivery.options import delivery_options
 from specscope_server.alerts.file import AlertsFile, bring_in, read_alerts_file
@@ -58,6 +58,9 @@ class Alerting:
         self._is_ready = False
         self._started_ms = state.clock()
         self.last: Evaluated | None = None
+        self.loops: list[_Loop] = []
+        """The threads of this process, while they are to run."""
+        self.deliverer: Deliverer | None = None
 
     @property
     def _engine(self) -> Engine:
@@ -107,11 +110,19 @@ class Alerting:
         """Return ``ok``, or what is wrong."""
         if self.problem:
             return "the alerts' file cannot be used as it is now; see the log"
+        if trouble := health.threads_trouble({loop.name: loop.trouble for loop in self.loops}):
+            return trouble
         due_ms = lease.until_ms(self._engine, lease.DUE) or 0
         now_ms = self._state.clock()
         if now_ms <= max(due_ms, self._started_ms + 60_000 + LEASE_INTERVALS * self._interval_ms):
-            return "ok"
+            return self._degraded(now_ms) or "ok"
         return "the rules of alerts were not evaluated lately; see the log"
+
+    def _degraded(self, now_ms: int) -> str:
+        broken = {} if self.deliverer is None else self.deliverer.failing
+        with self._engine.connect() as connection:
+            failing = health.failing_channels(connection)
+            return health.degraded(failing, dict(broken), health.waiting_ms(connection, now_ms))
 
     def give_up(self) -> None:
         """Let another process evaluate at once."""
@@ -169,9 +180,11 @@ def alerts_running(app: FastAPI, settings: Settings, state: AppState) -> Iterato
     ]  # fmt: skip
     for loop in loops:
         loop.start()
+    alerting.loops, alerting.deliverer = loops, deliverer
     try:
         yield
     finally:
+        alerting.loops = []
         stopped.set()
         for loop in loops:
             loop.join(timeout=JOIN_SECONDS)
@@ -188,11 +201,28 @@ class _Loop(threading.Thread):
         super().__init__(name=name, daemon=True)
         assert callable(turn)
         self._turn, self._first_seconds, self._seconds, self._stopped = turn, first_seconds, seconds, stopped
+        self._failing = ""
+
+    @property
+    def trouble(self) -> str | None:
+        """Return what ended the last turn (a kind of error); '' = nothing, None = the thread is no more."""
+        return self._failing if self.is_alive() else None
 
     def run(self) -> None:
         """Wait, act, wait for the rest of the interval."""
         wait_seconds = self._first_seconds
         while not self._stopped.wait(wait_seconds):
             began = time.monotonic()
-            self._turn()
+            self._act()
             wait_seconds = max(self._seconds - (time.monotonic() - began), self._seconds / 10)
+
+    def _act(self) -> None:
+        """Whatever ends a turn, the next one tries again; the same error is logged once in a row."""
+        try:
+            self._turn()
+            self._failing = ""
+        except Exception as error:
+            kind = type(error).__name__
+            if kind != self._failing:
+                log.error("turn ended", thread=self.name, reason=kind, exc_info=error)
+            self._failing = kind

@@ -10,6 +10,7 @@ from typing import Any
 from specscope_server.alerts.channels.schemas import ChannelItem
 from specscope_server.alerts.schemas import AlertItem
 from specscope_server.kit.timeparse import to_iso
+from specscope_server.kit.web.health import DEGRADED
 from specscope_server.pages.views import VerdictView
 from specscope_server.pages.wording import moment_text, span_text
 
@@ -77,8 +78,8 @@ def muted_words(muted_by: str) -> str:
 
 def headline(rows: Sequence[AlertRow], health: str, rules_on: int) -> VerdictView:
     """Return in one sentence how it stands."""
-    if health != "ok":
-        return VerdictView("bad", f"Rules are not evaluated: {health}", ("What is shown below may be old.",))
+    if health != "ok" and not health.startswith(DEGRADED):
+        return VerdictView("bad", f"Alerting does not work: {health}", ("What is shown below may be old.",))
     firing = [row for row in rows if row.item.state == "firing"]
     told = [row for row in firing if not row.muted]
     reasons = tuple(

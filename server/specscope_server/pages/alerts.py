@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from specscope_server.alerts import detail, listing
 from specscope_server.alerts.channels import listing as channels
 from specscope_server.alerts.figures import TIMELINE
+from specscope_server.alerts.health import failing_channels
 from specscope_server.alerts.rules import service as rules
 from specscope_server.alerts.silences import service as silences
 from specscope_server.alerts.states.machine import State as Standing
@@ -32,6 +33,7 @@ def now_of(session: Session, state: AppState, page: Page) -> Content:
     content: Content = {
         "problem": None, "rows": rows, "views": alert_views, "charts": [TIMELINE] if page.server else [],
         "verdict": alert_views.headline(rows, health, on), "history": [], "more_history": False,
+        "failing_channels": failing_channels(connection),
         "silences": silences.list_silences(connection, None, state.clock()).silences,
         "channels_on": sum(item.enabled for item in channels.list_channels(connection).channels),
     }  # fmt: skip
@@ -46,7 +48,10 @@ def now_of(session: Session, state: AppState, page: Page) -> Content:
 def brief_of(session: Session, state: AppState, page: Page) -> Content:
     """Return the alerts that fire, for pages about something else."""
     listed = listing.list_alerts(session.connection(), Standing.FIRING, page.server or None, None, "ok")
-    return {"firing": [alert_views.alert_row(item, state.clock()) for item in listed.alerts]}
+    return {
+        "firing": [alert_views.alert_row(item, state.clock()) for item in listed.alerts],
+        "failing_channels": failing_channels(session.connection()),
+    }
 
 
 def one_of(session: Session, state: AppState, name: str) -> Content:

@@ -6,7 +6,7 @@ Any number of processes may run this on one database. A slow receiver holds up i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 import structlog
@@ -128,9 +128,15 @@ class Deliverer:
         sweep(self._engine, self._clock())
         with self._engine.connect() as connection:
             names = due_channels(connection, self._clock())
+        self._forget(names)
         for name in names:
             if self._take(name):
                 self._submit(name)
+
+    def _forget(self, due: Collection[str]) -> None:
+        """A channel that has nothing due any more fails no more."""
+        with self._lock:
+            self.failing = {name: why for name, why in self.failing.items() if name in due}
 
     def _take(self, name: str) -> bool:
         with self._lock:
@@ -159,7 +165,8 @@ class Deliverer:
             deliver_channel(
                 self._engine, name, self._worker, self._clock, self._options, self._stopped.is_set
             )
-            self.failing.pop(name, None)
+            with self._lock:
+                self.failing.pop(name, None)
         except Exception as error:
             self._note(name, error)
         finally:
@@ -168,6 +175,8 @@ class Deliverer:
     def _note(self, name: str, error: Exception) -> None:
         """Log an error of a channel's turn, the same one only once in a row: there is a turn each second."""
         kind = type(error).__name__
-        if self.failing.get(name) != kind:
+        with self._lock:
+            is_new = self.failing.get(name) != kind
+            self.failing[name] = kind
+        if is_new:
             log.error("turn of a channel ended", channel=name, reason=kind, exc_info=error)
-        self.failing[name] = kind
