@@ -53,6 +53,10 @@ def test_nothing_ends_and_the_rule_is_named(sqlite_engine: Engine) -> None:
     assert process.alerting.last is not None
     assert any("'mine'" in text and "cannot be read" in text for text in process.alerting.last.problems)
     assert states(sqlite_engine, "mine") == {labels: "firing", "{}": "error"}
+    shown = {item["state"]: item for item in process.web.api("/alerts")["alerts"] if item["rule"] == "mine"}
+    assert set(shown) == {"firing", "error"}
+    assert "cannot be read by this version" in shown["error"]["reason"]
+    assert process.web.get("/alerts").status_code == 200
     with storing.writing(sqlite_engine) as session:
         [kept] = [each for each in storing.rules_in_force(session) if each.rule.name == "mine"]
     assert kept.rule.severity == "critical"
