@@ -19,6 +19,9 @@ BOUNDS = ("bound", "threshold", "above", "below", "limit")
 """Names under which evidence says what the value was compared with."""
 
 
+MOST_FORMER = 10
+
+
 def labels_of(rule: Rule, labels: Mapping[str, str], model: str) -> dict[str, str]:
     """Return the labels by which an alert is routed, silenced and muted."""
     fixed = {"rule": rule.name, "severity": rule.severity.value, "category": rule.category.value}
@@ -70,7 +73,19 @@ def with_reading(card: Card, reading: Reading) -> Card:
 
 def ended(card: Card, at_ms: int, reason: str) -> Card:
     """Return the card of an alert that is over; its numbers stay those of the last breach."""
-    return msgspec.structs.replace(card, status="resolved", ends_ms=at_ms, reason=reason)
+    ends_ms = max(at_ms, card.starts_ms)  # the clock may have been set back
+    return msgspec.structs.replace(card, status="resolved", ends_ms=ends_ms, reason=reason)
+
+
+def with_rule(card: Card, rule: Rule, series: Mapping[str, str]) -> Card:
+    """Return the card of an alert whose rule was changed while it fires. ``series``: labels of the series."""
+    labels = labels_of(rule, series, card.labels.get("model", ""))
+    known = [each for each in card.former if each != labels]
+    former = known if labels == card.labels or card.labels in known else [*known, card.labels]
+    return msgspec.structs.replace(
+        card, title=rule.title, severity=rule.severity.value, labels=labels, former=former[-MOST_FORMER:],
+        annotations=_annotations(rule), runbook=rule.runbook,
+    )  # fmt: skip
 
 
 def _annotations(rule: Rule) -> dict[str, str]:

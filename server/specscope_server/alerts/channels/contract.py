@@ -138,6 +138,8 @@ class ChannelKind:
     most_cards_setting: str = ""
     """Name of a setting that may lower it (0 = it does not)."""
     others: Others = "fill"
+    valid_setting: str = ""
+    """Name of the setting with the seconds after which it forgets an alert that it is not told of again."""
     carries_picture: bool = False
     takes_acknowledgement: bool = False
     """Whether a notification with the cause ``acknowledged`` means something to it; else it is not sent."""

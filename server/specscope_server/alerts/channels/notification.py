@@ -88,6 +88,8 @@ class Card(msgspec.Struct, frozen=True):
     figure: CardFigure | None = None
     is_demo: bool = False
     acked_by: str = ""
+    former: list[dict[str, str]] = []
+    """Labels that it had earlier in this fire, before its rule was changed."""
 
 
 class Notification(msgspec.Struct, frozen=True):

@@ -27,6 +27,8 @@ class Room:
     others: Others = "fill"
     refused: Mapping[str, int] = field(default_factory=dict)
     """Alert → how often a message with it was refused: it goes into ever smaller ones, until it is alone."""
+    valid_ms: int | None = None
+    """After which the channel forgets an alert that it is not told of again; None = it does not."""
 
     def cards_for(self, card: Card) -> int:
         """Return how many alerts one message with this one holds."""
@@ -37,19 +39,27 @@ def room_of(kind_name: str, config: str) -> Room:
     """Return the room of a channel's row; of one that cannot be opened, what most have."""
     try:
         kind = kind_of(kind_name)
-        return _room(kind, msgspec.json.decode(config, type=dict).get(kind.most_cards_setting))
+        settings = msgspec.json.decode(config, type=dict)
+        valid = settings.get(kind.valid_setting, _default_of(kind, kind.valid_setting))
+        return _room(kind, settings.get(kind.most_cards_setting), valid)
     except (InvalidInput, msgspec.MsgspecError):
         return Room()
 
 
 def room_in(kind: ChannelKind, config: ChannelConfig) -> Room:
     """Return the room of a channel of this kind."""
-    return _room(kind, getattr(config, kind.most_cards_setting, None))
+    lowered = getattr(config, kind.most_cards_setting, None)
+    return _room(kind, lowered, getattr(config, kind.valid_setting, None))
 
 
-def _room(kind: ChannelKind, lowered: Any) -> Room:
+def _default_of(kind: ChannelKind, setting: str) -> Any:
+    return kind.config.model_fields[setting].default if setting else None
+
+
+def _room(kind: ChannelKind, lowered: Any, valid_seconds: Any) -> Room:
     most = lowered if isinstance(lowered, int) and lowered > 0 else kind.most_cards
-    return Room(min(most, kind.most_cards), kind.others)
+    valid_ms = valid_seconds * 1_000 if isinstance(valid_seconds, int) else None
+    return Room(min(most, kind.most_cards), kind.others, valid_ms=valid_ms)
 
 
 def split(whole: Notification, room: Room) -> list[Notification]:

@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from specscope_server.alerts.card.build import card_of, ended, with_reading
+from specscope_server.alerts.card.build import card_of, ended, with_reading, with_rule
 from specscope_server.alerts.card.surroundings import surroundings_of
 from specscope_server.alerts.channels.notification import Card
 from specscope_server.alerts.pipeline import rows
@@ -139,7 +139,7 @@ def _advanced(
     after, transition = advance(before, status, now_ms, step.timing(stored.rule), reason)
     if transition is None and after.state not in WAITING:
         return None
-    card = _card(session, stored.rule, kept, after, reading, transition, step)
+    card = _card(session, stored, kept, after, reading, transition, step)
     return Change(
         after, key[0], stored.version, labels, stored.rule.severity.value,
         None if kept is None else kept.revision, reading, card, _recorded(transition),
@@ -147,11 +147,19 @@ def _advanced(
 
 
 def _card(
-    session: Session, rule: Rule, kept: Kept | None, after: AlertState, reading: Reading | None,
+    session: Session, stored: StoredRule, kept: Kept | None, after: AlertState, reading: Reading | None,
     transition: Transition | None, step: Step,
 ) -> Card | None:  # fmt: skip
     """Return the card of the fire as it is now; None for an alert that never fired."""
+    rule = stored.rule
     card = None if kept is None else kept.card
+    if (
+        kept is not None
+        and card is not None
+        and kept.rule_version != stored.version
+        and kept.state.state in ON
+    ):
+        card = with_rule(card, rule, kept.labels)
     if transition is not None and transition.to_state is State.RESOLVED:
         return None if card is None else ended(card, transition.at_ms, transition.reason)
     is_same = card is not None and card.alert_id == after.alert_id

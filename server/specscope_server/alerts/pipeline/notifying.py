@@ -123,11 +123,13 @@ def _decisions(
     groups: Mapping[tuple[str, str], Group], known: Known, now_ms: int, done: Notified
 ) -> Iterator[Decided]:
     """Yield the decisions that change what a channel knows, or when it is looked at again."""
-    on = {alert.alert_id for alert in known.alerts}
+    on = {alert.alert_id: alert for alert in known.alerts}
     for key, group in groups.items():
         kept = known.kept.get(key)
         told = Told() if kept is None else kept.told
-        decision = decide(told, group.alerts, on, now_ms, group.route, known.given_up.of(*key))
+        valid_ms = known.channels[group.channel].valid_ms
+        failures = known.given_up.of(*key)
+        decision = decide(told, group.alerts, on, now_ms, group.route, failures, valid_ms)
         done.reasons[key] = decision.reason
         if kept is None or decision.told != told or decision.cause is not None:
             yield Decided(group, kept, decision)
@@ -200,7 +202,9 @@ def ended_cards(connection: Connection, alert_ids: Sequence[str], now_ms: int) -
         for row in connection.execute(query):
             card = msgspec.json.decode(row.card, type=Card)
             if row.to_state != State.RESOLVED.value:  # its end was not kept: say so, rather than nothing
-                card = msgspec.structs.replace(card, status="resolved", ends_ms=now_ms, reason=GONE)
+                card = msgspec.structs.replace(
+                    card, status="resolved", ends_ms=max(now_ms, card.starts_ms), reason=GONE
+                )
             cards[card.alert_id] = card
     return cards
 

@@ -48,10 +48,23 @@ def kept_groups(connection: Connection) -> dict[tuple[str, str], KeptGroup]:
 
 
 def _group(row: Any) -> KeptGroup:
-    told = Told(orjson.loads(row.sent_firing), row.next_flush_ms, row.last_sent_ms)
+    told = _told(orjson.loads(row.sent_firing), row.next_flush_ms, row.last_sent_ms)
     return KeptGroup(
         row.channel, row.group_key, orjson.loads(row.labels), told, row.last_reason, row.revision
     )
+
+
+def _told(sent: Mapping[str, Any], next_flush_ms: int | None, last_sent_ms: int | None) -> Told:
+    """Return it of alert id → who took it, or [who took it, severity]."""
+    pairs = {key: value if isinstance(value, list) else [value, ""] for key, value in sent.items()}
+    severity = {key: pair[1] for key, pair in pairs.items() if pair[1]}
+    return Told({key: pair[0] for key, pair in pairs.items()}, next_flush_ms, last_sent_ms, severity)
+
+
+def _sent(told: Told) -> str:
+    known = told.severity
+    sent = {key: [by, known[key]] if key in known else by for key, by in told.firing.items()}
+    return orjson.dumps(sent, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def keep(
@@ -76,7 +89,7 @@ def _keep_group(connection: Connection, group: Group, kept: KeptGroup | None, de
         "next_flush_ms": told.next_flush_ms,
         "last_sent_ms": told.last_sent_ms,
         "last_digest": digest_of(told),
-        "sent_firing": orjson.dumps(dict(told.firing), option=orjson.OPT_SORT_KEYS).decode(),
+        "sent_firing": _sent(told),
         "last_reason": decision.reason,
     }
     if kept is None:

@@ -39,6 +39,7 @@ class Kept:
     labels: dict[str, str]
     revision: int
     card: Card | None
+    rule_version: int
 
     @property
     def key(self) -> tuple[str, LabelKey]:
@@ -185,7 +186,7 @@ def _kept(row: Any) -> Kept:
         row.fingerprint, **{**{name: getattr(row, name) for name in _FIELDS}, "state": State(row.state)}
     )
     card = None if row.card is None else msgspec.json.decode(row.card, type=Card)
-    return Kept(state, row.rule, orjson.loads(row.labels), row.revision, card)
+    return Kept(state, row.rule, orjson.loads(row.labels), row.revision, card, row.rule_version)
 
 
 def _json(labels: dict[str, str]) -> str:

@@ -39,15 +39,27 @@ class Config(ChannelConfig):
         86_400,
         ge=300,
         le=30 * 86_400,
-        description="A firing alert that is not repeated ends there; longer than the repeat interval.",
+        description="A firing alert ends there if it is not repeated; it is, after half of this at most.",
     )
 
 
 def render(config: Config, notification: Notification, context: Context) -> list[Message]:
     """Return one POST with all alerts."""
-    alerts = [_alert(card, notification, context, config.valid_seconds) for card in notification.alerts]
+    cards = [each for card in notification.alerts for each in (*_former(card, context.now_ms), card)]
+    alerts = [_alert(card, notification, context, config.valid_seconds) for card in cards]
     url = config.url.rstrip("/").removesuffix(PATH) + PATH
     return [HttpRequest(url, msgspec.json.encode(alerts), headers_of(config.authorization))]
+
+
+def _former(card: Card, now_ms: int) -> list[Card]:
+    """Return the card with each set of labels it had: for an Alertmanager those are alerts of their own."""
+    return [
+        msgspec.structs.replace(
+            card, labels=labels, severity=labels.get("severity", card.severity), status="resolved",
+            ends_ms=card.ends_ms or now_ms,
+        )
+        for labels in card.former
+    ]  # fmt: skip
 
 
 def headers_of(authorization: SecretStr | None) -> dict[str, str]:
@@ -78,4 +90,5 @@ KIND = ChannelKind(
     render=render,
     most_cards=MAX_CARDS,
     others="always",  # it forgets those that are not repeated
+    valid_setting="valid_seconds",
 )
