@@ -153,12 +153,7 @@ def _card(
     """Return the card of the fire as it is now; None for an alert that never fired."""
     rule = stored.rule
     card = None if kept is None else kept.card
-    if (
-        kept is not None
-        and card is not None
-        and kept.rule_version != stored.version
-        and kept.state.state in ON
-    ):
+    if kept is not None and card is not None and _is_outdated(kept, card, stored):
         card = with_rule(card, rule, kept.labels)
     if transition is not None and transition.to_state is State.RESOLVED:
         return None if card is None else ended(card, transition.at_ms, transition.reason)
@@ -172,6 +167,12 @@ def _card(
         )
         return card_of(rule, reading, after, around, step.public_url)
     return with_reading(card, reading) if reading.status is Status.BREACH and card is not None else card
+
+
+def _is_outdated(kept: Kept, card: Card, stored: StoredRule) -> bool:
+    """Tell whether the rule was changed since the card of a fire was made."""
+    is_changed = kept.rule_version != stored.version or card.severity != stored.rule.severity.value
+    return is_changed and kept.state.state in ON
 
 
 def _retired(kept: Kept, now_ms: int) -> Change | None:
