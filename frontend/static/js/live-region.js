@@ -51,18 +51,19 @@ function swap(part, fresh) {
 
 /** Put the present forms in place of those that came the same: one that is being sent must live to hear its answer. */
 function keepForms(part, fresh) {
-  const present = new Map([...part.querySelectorAll("form[data-api]")].map((form) => [asItCame(form), form]));
+  const present = [...part.querySelectorAll("form[data-api]")];
   for (const form of fresh.querySelectorAll("form[data-api]")) {
-    const same = present.get(asItCame(form));
+    const same = present.find((each) => asItCame(each, each) === asItCame(form, each));
     if (same) form.replaceWith(same);
   }
 }
 
-/** Return a form's markup without what sending it and its answer changed. */
-function asItCame(form) {
+/** Return a form's markup without its answer and, while `present` is being sent, without what that changed. */
+function asItCame(form, present) {
   const copy = form.cloneNode(true);
+  const isSent = present.ariaBusy === "true";
   copy.removeAttribute("aria-busy");
-  for (const button of copy.querySelectorAll("button")) button.disabled = false;
+  for (const button of copy.querySelectorAll("button")) button.disabled = !isSent && button.disabled;
   for (const answer of copy.querySelectorAll("[data-answer]")) answer.remove();
   return copy.outerHTML;
 }

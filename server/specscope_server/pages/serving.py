@@ -27,7 +27,9 @@ def add_page(router: APIRouter, page: Page, build: Build, *parts: str, template:
         return render(template, problem.status if problem else 200, parts=parts, **content)
 
     def fragment(request: Request, db: Db, state: State) -> Response:
-        return render("fragment.html", parts=parts, **build(request, db, state))
+        content = build(request, db, state)
+        charts = content["charts"] if template == "live.html" else []  # others have no place for new ones
+        return render("fragment.html", parts=parts, new_charts=charts, **content)
 
     router.add_api_route(page.path, whole, methods=["GET"], name=f"page {page.title}")
     router.add_api_route(page.fragment, fragment, methods=["GET"], name=f"parts of {page.title}")

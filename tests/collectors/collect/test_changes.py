@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from dataclasses import replace
 
 import pytest
 from tests.collectors.collect.jobs import Config as JobConfig
@@ -48,8 +49,11 @@ def change(runner: Runner, url: str, times: int) -> None:
 
 def test_thousands_of_changes_leave_nothing_behind() -> None:
     sink = Forgetful()
+    patient = replace(
+        FAST, scrape_timeout_seconds=60
+    )  # a server that seems away is asked for its launch again
     with serving(Engine()) as server:
-        runner = Runner([], sink, FAST)
+        runner = Runner([], sink, patient)
         runner.start()
         try:
             change(runner, server.url, CHANGES // 4)
