@@ -74,6 +74,11 @@ def test_a_value_without_an_interval_decides_unless_the_rule_calls_that_too_few(
     low = {"kind": "threshold", "signal": "acceptance.accept_length", "below": 1.15, "on": "interval"}
     [found] = readings(sqlite_engine, at(60), rule_of(low))
     assert found.status is Status.BREACH
+    [found] = readings(sqlite_engine, at(60), rule_of({**low, "margin_without_interval": 0.2}))
+    assert found.status is Status.OK
+    [found] = readings(sqlite_engine, at(60), rule_of({**low, "margin_without_interval": 0.05}))
+    assert found.status is Status.BREACH
+    assert "with a margin of 5 %" in found.reason
     [found] = readings(sqlite_engine, at(60), rule_of({**low, "without_interval": "too_few"}))
     assert (found.status, found.cause) == (Status.NO_DATA, Cause.FEW)
 

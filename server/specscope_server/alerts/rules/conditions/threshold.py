@@ -33,6 +33,11 @@ class Condition(SignalCondition):
         description="With `on: interval`, what holds where no interval is known: the value decides, or that "
         "it is too few to judge",
     )
+    margin_without_interval: float = Field(
+        0.0, ge=0, lt=1, allow_inf_nan=False,
+        description="With `on: interval`, by which share of itself a value without an interval must lie "
+        "beyond the limit",
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -50,8 +55,10 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
     grid = reads[0]
     lower, upper = grid.bounds
     by_interval = np.array([condition.on == "interval" for condition in conditions])[:, None, None]
-    low = np.where(by_interval & np.isfinite(lower), lower, grid.value)
-    high = np.where(by_interval & np.isfinite(upper), upper, grid.value)
+    margin = column([one.margin_without_interval if one.on == "interval" else 0.0 for one in conditions])
+    room = margin * np.abs(grid.value)
+    low = np.where(by_interval & np.isfinite(lower), lower, grid.value - room)
+    high = np.where(by_interval & np.isfinite(upper), upper, grid.value + room)
     above, below = (column([getattr(one, name) for one in conditions]) for name in ("above", "below"))
     return Judged(grid, (low > above) | (high < below), _why(grid, conditions))
 
@@ -79,7 +86,9 @@ def explain(
     known = np.isfinite(low) and np.isfinite(high)
     how = f"{'' if is_breach else 'not '}{side} {number(limit or 0.0, unit)}"
     if condition.on == "interval" and not known:
-        how += "; no interval is known here, the value decides"
+        share = condition.margin_without_interval
+        margin = f" with a margin of {number(share, '1')}" if share else ""
+        how += f"; no interval is known here, the value decides{margin}"
     elif condition.on == "interval":
         how += " with its whole interval"
     evidence = {"signal": condition.signal, side: limit, "on": condition.on}
