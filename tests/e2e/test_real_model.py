@@ -265,7 +265,7 @@ def test_an_off_by_one_is_confirmed_by_paired_prompts_and_not_by_the_mean(told: 
 
 def test_acceptance_falls_and_recovers_after_the_fix(told: Chapters) -> None:
     """2.15, then 1.26, then 1.05, then 2.15 again; each interval stands clear of the next."""
-    plan = {"right": CANARY, "embedding": Asked(40, 10), "swapped": Asked(40, 8), "right_again": FEW}
+    plan = {"right": CANARY, "embedding": Asked(40, 10), "swapped": Asked(40, 8), "right_again": Asked(40, 8)}
     counted = {name: told.served(name, asked) for name, asked in plan.items()}
     assert_counted(counted["right_again"])
     shown = {name: told.story.summary(name)["accept_length"] for name in plan}
