@@ -15,7 +15,7 @@ from specscope_collectors.states.sums import added, counted, sums_of
 def merged(profiles: Sequence[StateProfile], token_ids: Sequence[int] | None = None) -> StateProfile:
     """Return the sum. Raises UnequalError for none, or unequal hidden sizes.
 
-    ``token_ids``: keep directions of these alone. A request that stands in two profiles counts twice.
+    ``token_ids``: keep directions of these alone. Requests are those that are certain: see `added`.
     """
     whole = added([sums_of(each) for each in profiles])
     kept = (
