@@ -118,7 +118,7 @@ def test_a_request_that_is_reset_at_each_byte(receiver: Receiver) -> None:
     size = (
         len(got.body) + len(f"{got.line}\r\n") + sum(len(n) + len(v) + 4 for n, v in got.headers.items()) + 2
     )
-    for count in range(0, size, 9):
+    for count in range(size):
         receiver.reset_after = count
         with pytest.raises(Lost):
             send(request(receiver), PRIVATE, 5)
