@@ -105,6 +105,10 @@ class Parallelism(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     enable_dp_attention: bool | None = None
 
 
+START_EVIDENCE = frozenset({"startup_time", "random_seed", "launch_command", "nccl_port"})
+"""Settings of SGLang by which two starts of one configuration differ."""
+
+
 class Launch(Record, frozen=True, kw_only=True, tag="launch"):
     """One start of a server with one resolved configuration.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
+from tests.support.needs import need
 from tests.support.rig import free_port, log_tail
 
 START_SECONDS = 30.0
@@ -24,20 +22,10 @@ receivers: [{{name: told, webhook_configs: [{{url: "{url}", send_resolved: true}
 """
 
 
-def need_alertmanager() -> None:
-    """Skip (fail in CI) where no Alertmanager is installed."""
-    if shutil.which("prometheus-alertmanager"):
-        return
-    reason = "no Alertmanager for the tests: install the package prometheus-alertmanager (Debian, Ubuntu)"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @contextmanager
 def running_alertmanager(folder: Path, webhook_url: str) -> Iterator[str]:
     """Start an Alertmanager that tells ``webhook_url``; yield its address."""
-    need_alertmanager()
+    need("prometheus-alertmanager", "prometheus-alertmanager")
     config, port = folder / "alertmanager.yml", free_port()
     config.write_text(CONFIG.format(url=webhook_url))
     url = f"http://127.0.0.1:{port}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import socketserver
 import subprocess
 import threading
@@ -12,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import pytest
 from tests.support.alertmanager import until
+from tests.support.needs import need
 from tests.support.rig import free_port, log_tail
 
 START_SECONDS = 30.0
@@ -67,20 +65,10 @@ class _Talk(socketserver.StreamRequestHandler):
         self.wfile.write(f"{line}\r\n".encode())
 
 
-def need_relay() -> None:
-    """Skip (fail in CI) where the package is not installed."""
-    if shutil.which(RELAY):
-        return
-    reason = f"no receiver of webhooks for the tests: install the package {RELAY} (Debian, Ubuntu)"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @contextmanager
 def running_relay(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Start room and relay; yield the URL of its webhook, and what is said in the room."""
-    need_relay()
+    need(RELAY, RELAY)
     port = free_port()
     with Room() as room, (folder / "relay.log").open("ab") as log:
         threading.Thread(target=room.serve_forever, daemon=True).start()

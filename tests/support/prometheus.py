@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
+from tests.support.needs import need
 from tests.support.rig import free_port, log_tail
 
 START_SECONDS = 60.0
@@ -24,16 +22,7 @@ _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)$")
 
 def need_prometheus() -> None:
     """Skip (fail in CI) where no Prometheus is installed."""
-    _need("prometheus", "prometheus", "promtool")
-
-
-def _need(package: str, *commands: str) -> None:
-    if all(shutil.which(command) for command in commands):
-        return
-    reason = f"no {commands[0]} for the tests: install the package {package} (Debian, Ubuntu)"
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+    need("prometheus", "prometheus", "promtool")
 
 
 def with_labels(body: str, time_ms: int, labels: Mapping[str, str]) -> Iterator[str]:
@@ -128,7 +117,7 @@ def running(folder: Path, lines: Iterable[str] = (), *options: str, scrape: str 
 @contextmanager
 def victoria_metrics(folder: Path, lines: Iterable[str]) -> Iterator[str]:
     """Run a VictoriaMetrics that holds these samples (OpenMetrics lines); yield its URL."""
-    _need("victoria-metrics", "victoria-metrics")
+    need("victoria-metrics", "victoria-metrics")
     url = f"http://127.0.0.1:{(port := free_port())}"
     command = ["victoria-metrics", f"-storageDataPath={folder / 'vm'}", f"-httpListenAddr=127.0.0.1:{port}"]
     log_path = folder / "vm.log"

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from specscope_collectors.references.dtypes import TORCH_STORAGES, Dtype
 from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.texts import plain
 
 MAX_PICKLE_BYTES = 1 << 20
 _PLAIN = """
@@ -133,7 +134,7 @@ def _put(target: Any, items: list[Any]) -> None:
 
 def refusal(name: str) -> str:
     """Say what a pickle asked for."""
-    shown = "".join(character if character.isprintable() else "?" for character in name[:80])
+    shown = plain(name[:80])
     return (
         f"its pickle asks for {shown}, which is refused: nothing of a dump is executed, and "
         "only tensors, lists "

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from specscope_collectors.references.errors import DumpError
+from specscope_collectors.references.texts import plain
 
 SUFFIXES = tuple(
     f".{kind}{packed}" for kind in ("pt", "ckpt", "pth", "safetensors") for packed in ("", ".gz", ".zst")
@@ -134,7 +135,7 @@ def listing(folder: Path) -> str:
         return f"nothing that can be read ({error.strerror or error})"
     if not names:
         return "nothing"
-    shown = ", ".join("".join(c if c.isprintable() else "?" for c in name[:80]) for name in names[:LISTED])
+    shown = ", ".join(plain(name[:80]) for name in names[:LISTED])
     return f"{shown} and {len(names) - LISTED} more" if len(names) > LISTED else shown
 
 

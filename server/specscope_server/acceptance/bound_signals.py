@@ -18,22 +18,16 @@ DEFINITION = "; of output cut off at the ends of requests, the largest that expl
 
 def accept_length_at_most(context: Context) -> Number:
     """Return τ; where it is derived from finished requests, the largest that they allow."""
-    number = numbers.accept_length(context)
-    ends = _ends(context)
-    if ends is None:
-        return number
-    depth, cycles = ends
-    return _moved(number, lambda length: longest_unseen(length, depth, cycles))
+    return _at_most(context, numbers.accept_length(context), longest_unseen)
 
 
 def draft_acceptance_at_most(context: Context) -> Number:
     """Return the strict share; where it is derived from finished requests, the largest that they allow."""
-    number = numbers.draft_acceptance(context)
-    ends = _ends(context)
-    if ends is None:
-        return number
-    depth, cycles = ends
-    return _moved(number, lambda share: (longest_unseen(1 + share * depth, depth, cycles) - 1) / depth)
+    return _at_most(context, numbers.draft_acceptance(context), _largest_share)
+
+
+def _largest_share(share: float, depth: float, cycles: float) -> float:
+    return (longest_unseen(1 + share * depth, depth, cycles) - 1) / depth
 
 
 def _ends(context: Context) -> tuple[float, float] | None:
@@ -44,9 +38,13 @@ def _ends(context: Context) -> tuple[float, float] | None:
     return counts.proposed / counts.calls, counts.calls / counts.requests
 
 
-def _moved(number: Number, move: Callable[[float], float]) -> Number:
+def _at_most(context: Context, number: Number, largest: Callable[[float, float, float], float]) -> Number:
+    """Return the number with value and bounds as ``largest``(value, K, cycles of a request) has them."""
+    ends = _ends(context)
+    if ends is None:
+        return number
     moved = {
-        name: None if value is None else move(value)
+        name: None if value is None else largest(value, *ends)
         for name, value in (("value", number.value), ("low", number.low), ("high", number.high))
     }
     return number.model_copy(update={**moved, "definition": number.definition + DEFINITION})

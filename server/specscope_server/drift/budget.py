@@ -17,13 +17,17 @@ Z = 1.959964
 """Of a 95 % interval."""
 
 
-def bound_of(alarms: int, windows: int) -> float:
-    """Return the upper end of a rate's 95 % interval: 3/n for none, else Wilson's (1927), as in the study."""
-    if not alarms:
-        return RULE_OF_THREE / windows
+def wilson(alarms: int, windows: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval (1927) of a share."""
     share, spread = alarms / windows, Z * Z / windows
-    root = math.sqrt(share * (1 - share) / windows + spread / (4 * windows))
-    return (share + spread / 2 + Z * root) / (1 + spread)
+    root = Z * math.sqrt(share * (1 - share) / windows + spread / (4 * windows))
+    low, high = ((share + spread / 2 + side) / (1 + spread) for side in (-root, root))
+    return max(low, 0.0), min(high, 1.0)
+
+
+def bound_of(alarms: int, windows: int) -> float:
+    """Return the upper end of a rate's 95 % interval: 3/n for none, else Wilson's, as in the study."""
+    return wilson(alarms, windows)[1] if alarms else RULE_OF_THREE / windows
 
 
 def false_alarms(windows: Sequence[Sequence[Facts]], slots: int) -> FalseAlarms:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tests.benchmarks.drift_study.pools import SEEN_DOMAINS, UNSEEN_DOMAINS
 from tests.benchmarks.drift_study.study import RULES, SLOTS, Counted, Found
 from tests.benchmarks.drift_study.windows import CELLS
 
-Z = 1.959964
+from specscope_server.drift.budget import wilson
+
 FULL = str(CELLS[1])
 START = """# How often the drift rules are wrong
 
@@ -99,20 +99,11 @@ They have too few rows on the token ids of the reference, and say so.
 """
 
 
-def wilson(found: Counted) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    share, count = found.alarms / found.windows, found.windows
-    middle = share + Z * Z / (2 * count)
-    spread = Z * math.sqrt(share * (1 - share) / count + Z * Z / (4 * count * count))
-    scale = 1 + Z * Z / count
-    return max((middle - spread) / scale, 0.0), min((middle + spread) / scale, 1.0)
-
-
 def told(found: Counted) -> str:
     """Return a share with its interval: of no case, the rule of three."""
     if found.alarms == 0:
         return f"0 of {found.windows:,} (≤ {3 / found.windows:.2g})"
-    low, high = wilson(found)
+    low, high = wilson(found.alarms, found.windows)
     return f"{found.alarms / found.windows:.3f} ({low:.3f}–{high:.3f})"
 
 

@@ -17,8 +17,6 @@ VOLATILE = frozenset({
     "hicache_object_layout", "env_vars", "num_running_reqs", "num_waiting_reqs", "gen_throughput",
     "token_usage", "queue",
 })  # fmt: skip
-# Tells two starts of the same configuration apart.
-EVIDENCE = frozenset({"startup_time", "random_seed", "launch_command", "nccl_port"})
 
 
 class NotServerInfoError(WrongBodyError):

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from specscope_collectors.identity import Identity, digest
-from specscope_collectors.sources.sglang_info.body import EVIDENCE, ServerInfo
+from specscope_collectors.observations import START_EVIDENCE
+from specscope_collectors.sources.sglang_info.body import ServerInfo
 
 # Can be changed while the server runs (/set_internal_state), so only the schedulers know the value in force.
 LIVE_SETTINGS = (
@@ -49,5 +50,5 @@ def live_values(info: ServerInfo, name: str) -> list[Any]:
 
 
 def _settings(info: ServerInfo) -> dict[str, Any]:
-    settings = {key: value for key, value in info.config.items() if key not in EVIDENCE}
+    settings = {key: value for key, value in info.config.items() if key not in START_EVIDENCE}
     return settings | {f"live {name}": live_values(info, name) for name in LIVE_SETTINGS}

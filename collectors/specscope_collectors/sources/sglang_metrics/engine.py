@@ -10,9 +10,9 @@ from specscope_collectors.engine import Ask, InfoReading, LoadsReading, Told, pr
 from specscope_collectors.exposition.mapped import Mapped
 from specscope_collectors.exposition.parse import Exposition
 from specscope_collectors.finding import Finding, lacking, ok
-from specscope_collectors.observations import HealthState, Launch
+from specscope_collectors.observations import START_EVIDENCE, HealthState, Launch
 from specscope_collectors.sources import sglang_info, sglang_loads
-from specscope_collectors.sources.sglang_info.body import EVIDENCE, ServerInfo
+from specscope_collectors.sources.sglang_info.body import ServerInfo
 from specscope_collectors.sources.sglang_info.fingerprint import identify
 from specscope_collectors.sources.sglang_info.launch import expected_ranks
 from specscope_collectors.sources.sglang_info.model import MODEL_PATH, with_model
@@ -41,7 +41,7 @@ class SGLang:
     wanted = WANTED
     telling = prefixed(CAME_WITH.values(), PREFIXES)
     metrics_off_remedy = "start SGLang with --enable-metrics"
-    start_evidence = EVIDENCE
+    start_evidence = START_EVIDENCE
 
     def claims(self, names: Collection[str]) -> bool:
         """Tell whether any name is SGLang's."""

@@ -10,6 +10,7 @@ import orjson
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from specscope_collectors.observations import START_EVIDENCE
 from specscope_server.alerts.channels.notification import CardChange
 from specscope_server.models import Event, Launch, Server
 from specscope_server.servers.statistics import config_diff
@@ -21,8 +22,6 @@ MAX_CHANGES = 10
 NO_CHANGES = ("launch", "state_capture", "state_rows", "capture", "boundaries")
 """Kinds of events that are observations, not changes; launches are told with what differs."""
 OF_LAUNCHES = ("restart", "config_change")
-OF_ANY_START = frozenset({"startup_time", "random_seed", "launch_command", "nccl_port"})
-"""Settings by which two starts of one configuration differ (as collectors know them)."""
 SAME_MS = 60_000
 """A restart that was noted this near to a launch is that launch."""
 MAX_TEXT = 200
@@ -86,7 +85,7 @@ def _difference(before: Launch, after: Launch) -> str:
 
 def _settings(launch: Launch, *, with_variables: bool) -> dict[str, Any]:
     """Return what was set, without what differs between any two starts."""
-    config = {key: value for key, value in orjson.loads(launch.config).items() if key not in OF_ANY_START}
+    config = {key: value for key, value in orjson.loads(launch.config).items() if key not in START_EVIDENCE}
     variables = orjson.loads(launch.environment) if with_variables else {}
     named = {f"env.{key}": value for key, value in variables.items()}
     return {"engine_version": launch.engine_version, **config, **named}
