@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "test-artefacts" / "screenshots"
-START_SECONDS = 20.0
+START_SECONDS = 120.0
+PATIENCE_MS = 120_000.0
+"""How long something may take to appear on a page; much, for machines that are busy."""
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 HOSTILE = '<img src=x onerror="window.ran=1"></script><script>window.ran=1</script>'
 HOSTILE_LONG = HOSTILE + "\u202e\u05d0\u05d1\u05d2" + "y" * 5_000
@@ -144,6 +146,7 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
     def visit(base_url: str, viewport: dict[str, int] = WIDE, **options: Any) -> Visit:
         context = browser.new_context(viewport=viewport, timezone_id="Asia/Kolkata", **options)  # type: ignore[arg-type]
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
         found = Visit(context.new_page(), base_url)
         _listen(found)
         return found

@@ -24,7 +24,7 @@ RULE: dict[str, Any] = {
     "condition": {"kind": "threshold", "signal": "metric:spec.num_steps", "window": "10m", "above": 1},
     "annotations": {"note": HOSTILE},
 }  # fmt: skip
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 ANSWER = "[data-test-channel] [data-answer]"
 
 

@@ -111,7 +111,7 @@ def test_a_server_that_died_leaves_the_page_and_says_so(
         visit = visitor(url).open("/time?refresh=5")
         visit.wait_for_charts()
     page = visit.page
-    page.wait_for_selector("#connection:visible", timeout=30_000)
+    page.wait_for_selector("#connection:visible")
     visit.shoot("time-dead")
     assert page.locator("chart-panel[name=time-waterfall] .barlayer .trace").count() >= 6
     assert "Verify takes 90 %" in page.inner_text(".verdict")
@@ -132,7 +132,7 @@ def test_a_trace_is_captured_by_the_button(timed_site: str, visitor: Visitor, fa
     assert page.is_disabled("text=Capture…")
     visit.shoot("time-capture")
     far.write()
-    page.wait_for_selector("[data-capture=done] a", timeout=30_000)
+    page.wait_for_selector("[data-capture=done] a")
     assert far.asked[0][0]["num_steps"] == 20
     page.click("[data-capture=done] a")
     page.wait_for_selector("chart-panel[name=trace-phases]")

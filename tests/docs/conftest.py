@@ -16,7 +16,7 @@ from specscope_server.settings import Settings
 from specscope_server.store.engine import create_store_engine
 from specscope_server.store.ingest import IngestWriter
 
-_START_SECONDS = 20.0
+_START_SECONDS = 120.0
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import httpx
 from tests.support.needs import need
 from tests.support.rig import free_port, log_tail
 
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 POLL_SECONDS = 0.1
 CONFIG = """
 route:

@@ -14,7 +14,7 @@ from tests.support.alertmanager import until
 from tests.support.needs import need
 from tests.support.rig import free_port, log_tail
 
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 ROOM = "alerts"
 RELAY = "alertmanager-irc-relay"
 CONFIG = """

@@ -17,7 +17,7 @@ from pathlib import Path
 ACCOUNTS = ("postgres", "nobody")
 """Whom to become when the tests run as root, which PostgreSQL refuses; the first that exists."""
 
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 
 _SETTINGS = {
     "listen_addresses": "",  # a socket in our own folder: no port to collide with

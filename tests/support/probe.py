@@ -18,7 +18,7 @@ from tests.support.states import sampling_all
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORT_SECONDS = 0.2
-SETTLE_SECONDS = 30.0
+SETTLE_SECONDS = 120.0
 
 Labels = dict[str, str]
 
@@ -56,7 +56,8 @@ def probed_rig(
 ) -> Iterator[RunningRig]:
     """One EAGLE-3 engine with K = 3 and the probe, for all tests; loaded both ways at once.
 
-    All that the probe has is on: every forward's states are sampled, too, into `state_spool`.
+    All that the probe has is on: every forward's states are sampled, too, into `state_spool`. It is started
+    as a user starts it.
     """
     folder = tmp_path_factory.mktemp("probed-rig")
     ids = folder / "ids.json"
@@ -71,6 +72,7 @@ def probed_rig(
         3,
         ["--forward-hooks", hook],
         variables(probe_site, folder, **more),
+        from_nothing=True,
     )
     try:
         running.start()

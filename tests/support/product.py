@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 from tests.support.rig import free_port, log_tail
 
-START_SECONDS = 60.0
-SETTLE_SECONDS = 60.0
+START_SECONDS = 120.0
+SETTLE_SECONDS = 120.0
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.2
 SCRAPE_SECONDS = 0.5

@@ -15,7 +15,7 @@ import httpx
 from tests.support.needs import need
 from tests.support.rig import free_port, log_tail
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 POLL_SECONDS = 0.1
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)$")
 

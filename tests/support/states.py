@@ -16,7 +16,7 @@ from tests.support.rig import Answer, RunningRig
 
 PLAIN = Path(__file__).resolve().parents[1] / "probe/states/plain_driver.py"
 WINDOW_SECONDS = 1.0
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 120.0
 
 Profile = dict[str, Any]
 File = dict[str, Any]

@@ -18,7 +18,7 @@ from specscope_collectors.job import Job, JobContext, JobError
 from specscope_collectors.jobs import JobKind
 from specscope_collectors.plan import JobPlan
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 POOL = ThreadPoolExecutor(2, "test-work")
 
 

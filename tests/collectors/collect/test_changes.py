@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from dataclasses import replace
 
 import pytest
 from tests.collectors.collect.jobs import Config as JobConfig
 from tests.collectors.collect.jobs import Workshop, wait_until
 from tests.collectors.fetch.servers import hang, serving
-from tests.collectors.runner.engine import Engine, MemorySink
+from tests.collectors.runner.engine import PATIENT_SECONDS, Engine, MemorySink
 
 from specscope_collectors.config import CollectorOptions, parse_target
 from specscope_collectors.observations import HealthState
 from specscope_collectors.plan import Watching
 from specscope_collectors.runner import Runner
 
-FAST = CollectorOptions(scrape_interval_seconds=0.1, scrape_timeout_seconds=1)
+FAST = CollectorOptions(scrape_interval_seconds=0.1, scrape_timeout_seconds=PATIENT_SECONDS)
 CHANGES = 2_000
 
 
@@ -49,11 +48,8 @@ def change(runner: Runner, url: str, times: int) -> None:
 
 def test_thousands_of_changes_leave_nothing_behind() -> None:
     sink = Forgetful()
-    patient = replace(
-        FAST, scrape_timeout_seconds=60
-    )  # a server that seems away is asked for its launch again
     with serving(Engine()) as server:
-        runner = Runner([], sink, patient)
+        runner = Runner([], sink, FAST)  # patient: a server that seems away is asked for its launch again
         runner.start()
         try:
             change(runner, server.url, CHANGES // 4)
@@ -79,7 +75,7 @@ def test_a_server_that_hangs_holds_up_no_change() -> None:
         try:
             wait_until(lambda: bool(stuck.requests))
             runner.set_targets([parse_target(f"good={good.url}")])
-            wait_until(lambda: {HealthState.OK, HealthState.GONE} <= set(sink.states()), 5)
+            wait_until(lambda: {HealthState.OK, HealthState.GONE} <= set(sink.states()))
             assert [target.name for target in runner.targets] == ["good"]
         finally:
             runner.stop()
@@ -107,7 +103,9 @@ def test_a_batch_that_is_being_stored_is_finished_before_the_next_collector_begi
         try:
             for number in range(6):
                 interval = 0.01 + number / 10_000  # a changed option is a changed target
-                options = CollectorOptions(scrape_interval_seconds=interval, scrape_timeout_seconds=1)
+                options = CollectorOptions(
+                    scrape_interval_seconds=interval, scrape_timeout_seconds=PATIENT_SECONDS
+                )
                 runner.set_targets([Watching(target=parse_target(server.url), options=options)])
                 wait_until(lambda: not Slow.busy)
                 wait_until(lambda: bool(Slow.busy))  # it changes while a batch is being stored

@@ -146,9 +146,9 @@ def test_names_of_other_tools(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["token=a:" * 1_000, "x://a:" * 1_300, "x://" + "a:" * 3_990, 'a="' * 2_600])
 def test_hostile_text_takes_no_long(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     redact({"x": text})
-    assert time.perf_counter() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 def test_what_is_redacted_is_left_as_it_is() -> None:

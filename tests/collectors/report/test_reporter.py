@@ -14,7 +14,7 @@ from tests.collectors.requests.captured import WORKED, document, lines
 
 from specscope_collectors.report import Reporter
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 
 class Far:

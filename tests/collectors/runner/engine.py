@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -28,6 +28,8 @@ from specscope_collectors.observations import (
 from specscope_collectors.target import TargetCollector
 
 TOKENIZER = 'engine_type="unified",model_name="{model}"'
+PATIENT_SECONDS = 60.0
+"""How long an answer may take that is to come: a busy machine is no finding."""
 RANK = TOKENIZER + ',moe_ep_rank="0",pp_rank="0",tp_rank="{rank}"'
 
 
@@ -200,6 +202,17 @@ class Bench:
             self.clock.advance(seconds)
             self._loop.run(self.collector.scrape())
 
+    def give_up_after(self, seconds: float) -> None:
+        """Wait only so long for ``/metrics`` and all else from now on."""
+        reader = self.collector._reader
+        reader._options = replace(reader._options, scrape_timeout_seconds=seconds)
+        self.give_up_info_after(seconds)
+
+    def give_up_info_after(self, seconds: float) -> None:
+        """Wait only so long for ``/server_info`` and the like from now on."""
+        reader = self.collector._reader
+        reader._small = replace(reader._small, scrape_timeout_seconds=seconds)
+
     def kill(self) -> None:
         """Lose everything that only the collector's process knew."""
         self._loop.run(self._client.aclose())
@@ -233,7 +246,7 @@ class Bench:
 def bench(engine: Engine | None = None, **options: Any) -> Iterator[Bench]:
     """Run a collector against ``engine``."""
     own = engine or Engine()
-    settings: dict[str, Any] = {"scrape_timeout_seconds": 1.0} | options
+    settings: dict[str, Any] = {"scrape_timeout_seconds": PATIENT_SECONDS} | options
     with serving(own) as server:
         made = Bench(server, own, CollectorOptions(**settings))
         try:

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import trustme
@@ -21,12 +21,13 @@ from tests.collectors.fetch.servers import (
     response,
     serving,
 )
-from tests.collectors.runner.engine import Bench, Engine, MemorySink, bench
+from tests.collectors.runner.engine import PATIENT_SECONDS, Bench, Engine, MemorySink, bench
 
 from specscope_collectors import increments
 from specscope_collectors.alternation import HELD_SCRAPES
 from specscope_collectors.config import MIB, CollectorOptions, parse_target
 from specscope_collectors.observations import HealthState, Increment, Level
+from specscope_collectors.plan import Watching
 from specscope_collectors.runner import Runner
 
 TOKENS = "tokens.generated"
@@ -37,7 +38,7 @@ OWN = 'sglang:generation_tokens_total{engine_type="unified",model_name="models/t
 @pytest.fixture
 def b() -> Iterator[Bench]:
     """Run a collector that has seen one good answer."""
-    with bench(scrape_timeout_seconds=1.5, max_body_bytes=4 * MIB, max_series_per_target=1000) as made:
+    with bench(max_body_bytes=4 * MIB, max_series_per_target=1000) as made:
         made.scrape()
         yield made
 
@@ -81,8 +82,8 @@ REFUSED = [
     Refused("truncated body", GOOD[: len(GOOD) - 20], HealthState.INVALID, "cut off"),
     Refused("truncated http", always(response(GOOD)[:-20]), HealthState.INVALID, "broke off"),
     Refused("200 MB", flood(200 * MIB), HealthState.TOO_LARGE, "bytes"),
-    Refused("slow drip", drip, HealthState.TIMEOUT, "1.5 s"),
-    Refused("hanging", hang, HealthState.TIMEOUT, "1.5 s"),
+    Refused("slow drip", drip, HealthState.TIMEOUT, "0.3 s"),
+    Refused("hanging", hang, HealthState.TIMEOUT, "0.3 s"),
     Refused("reset", reset, HealthState.UNREACHABLE, ""),
     Refused("redirect", REDIRECT, HealthState.HTTP_ERROR, "login.example"),
     Refused("server error", always(response(b"", "500 Oops")), HealthState.HTTP_ERROR, "500"),
@@ -92,7 +93,10 @@ REFUSED = [
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.name)
 def test_nothing_is_taken_from_it_and_nothing_is_lost(b: Bench, case: Refused) -> None:
+    if case.state is HealthState.TIMEOUT:
+        b.give_up_after(0.3)
     answer(b, case.answering)
+    b.give_up_after(PATIENT_SECONDS)
     health = b.sink.health()
     assert health.state in ({case.state, HealthState.INVALID} if case.name == "reset" else {case.state})
     assert case.words in health.detail
@@ -219,8 +223,10 @@ def test_every_bad_target_at_once_leaves_the_good_one_alone() -> None:
     sink = MemorySink()
     options = CollectorOptions(scrape_timeout_seconds=0.5, max_body_bytes=MIB)
     with serving(Engine()) as good, serving(route) as bad:
-        targets = [parse_target(f"good={good.url}")]
-        targets += [parse_target(f"{bad.url}/{at}") for at in range(len(REFUSED))]
+        patient = replace(options, scrape_timeout_seconds=PATIENT_SECONDS)
+        targets = [Watching(target=parse_target(f"good={good.url}"), options=patient)]
+        bad_ones = (parse_target(f"{bad.url}/{at}") for at in range(len(REFUSED)))
+        targets += (Watching(target=each, options=options) for each in bad_ones)
         Runner(targets, sink, options).scrape_once()
     assert set(asked) == set(range(len(REFUSED)))
     by_name = {batch.target.name: batch for batch in sink.batches}

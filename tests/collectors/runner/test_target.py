@@ -212,7 +212,8 @@ def test_values_wait_for_a_launch_while_the_engine_does_not_say_what_it_is_and_n
 
 def test_a_server_info_that_never_answers_does_not_block_for_ever() -> None:
     engine = Engine(overrides={"/server_info": hang})
-    with bench(engine, scrape_timeout_seconds=0.1) as b:
+    with bench(engine) as b:
+        b.give_up_info_after(0.1)
         b.scrape(5)
         assert b.sink.launches()[0].version_source == "metric_names"
         assert b.sink.health("sglang_info").state is HealthState.TIMEOUT

@@ -19,7 +19,7 @@ from tests.collectors.runner.engine import Engine
 
 from specscope_server.cli import doctor
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 OPTIONS = "name = 'here'\n[options]\nscrape_interval_seconds = 0.2\nscrape_timeout_seconds = 2\n"
 
 

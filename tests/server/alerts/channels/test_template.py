@@ -68,7 +68,7 @@ def test_it_cannot_take_all_time_or_memory(template: str) -> None:
     began = time.monotonic()
     with pytest.raises(InvalidInput, match="the template"):
         body(template, content_type="text/plain")
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < 60  # left alone, hours
 
 
 def test_what_is_no_template_is_refused_when_it_is_made() -> None:

@@ -273,7 +273,7 @@ def test_a_slow_receiver_holds_up_nobody_else(desk: Desk, receiver: Receiver) ->
     assert desk.rows(channel="slow")[0].status == "pending"
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = threading.Event()
     for _ in range(round(seconds / 0.02)):
         if condition():
