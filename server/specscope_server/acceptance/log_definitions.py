@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from specscope_server.acceptance.engine_rates import Decision, Formula
 from specscope_server.models import Event
 from specscope_server.store.chunks import chunks
+from specscope_server.store.lookup import recent_ids
+from specscope_server.store.one_pass import remembered_each
 
 KIND = "rate_definition"
 DECIDED = {formula.value: formula for formula in (Formula.WITH_BONUS, Formula.STRICT)}
@@ -18,6 +20,12 @@ DECIDED = {formula.value: formula for formula in (Formula.WITH_BONUS, Formula.ST
 
 def log_definitions(session: Session, launch_ids: Sequence[int]) -> dict[int, Decision]:
     """Return launch id → what reading its log decided last; launches of which no log decided are left out."""
+    return remembered_each(
+        session, "log definitions", launch_ids, lambda ids: _decided(session, ids), recent_ids(session)
+    )
+
+
+def _decided(session: Session, launch_ids: Sequence[int]) -> dict[int, Decision]:
     found: dict[int, Decision] = {}
     for part in chunks(sorted(launch_ids)):
         query = (

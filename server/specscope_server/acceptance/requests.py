@@ -15,6 +15,7 @@ from specscope_server.acceptance.statistics import Ratio, clustered_ratio
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Request
 from specscope_server.store.canary import is_traffic
+from specscope_server.store.one_pass import remembered
 
 CHECKED_HISTOGRAMS = 1_000
 
@@ -46,6 +47,13 @@ def request_sums(
     session: Session, server_id: int, launch_ids: Sequence[int], window: Window
 ) -> RequestSums | None:
     """Return the sums over the window; None without any such request."""
+    key = ("request sums", server_id, tuple(launch_ids), window.from_ms, window.to_ms)
+    return remembered(session, key, lambda: _request_sums(session, server_id, launch_ids, window))
+
+
+def _request_sums(
+    session: Session, server_id: int, launch_ids: Sequence[int], window: Window
+) -> RequestSums | None:
     x, y, p = (
         cast(column, Float)
         for column in (Request.verify_calls, Request.accepted_drafts, Request.proposed_drafts)

@@ -14,7 +14,8 @@ from specscope_server.kit.timerange import Window
 from specscope_server.models import Launch, Series
 from specscope_server.series.query import STATS, Line, run
 from specscope_server.store.lookup import launch_by_id, launches_between
-from specscope_server.store.series_reader import SeriesRef, find_series
+from specscope_server.store.series_finder import of_servers
+from specscope_server.store.series_reader import SeriesRef
 
 PREFIX = "metric:"
 RAW_MS = 7_200_000
@@ -48,7 +49,7 @@ def metric_signals() -> list[Signal]:
 def _reader(metric: str, stat: str) -> Read:
     def read(session: Session, query: SignalQuery) -> list[SignalSeries]:
         names = {server.id: server.name for server in query.servers}
-        refs = [ref for ref in _found(session, query, metric) if ref.server_id in names]
+        refs = _found(session, query, metric)
         if len(query.times_ms) == 1:
             lines = run(session, refs, _window(query, query.to_ms), "ranks", stat)
             return _series({0: lines}, names, 1)
@@ -66,7 +67,7 @@ def _reader(metric: str, stat: str) -> Read:
 def _found(session: Session, query: SignalQuery, metric: str) -> list[SeriesRef]:
     """Return the series of a metric, of launches that can have samples in the range."""
     launches = query.shared(("launches",), lambda: _launches(session, query))
-    found = find_series(session, metrics=[metric])
+    found = of_servers(session, [metric], [server.id for server in query.servers])
     return [ref for ref in found if ref.launch_id is None or ref.launch_id in launches]
 
 

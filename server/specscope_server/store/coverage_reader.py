@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from specscope_server.kit.coverage import Coverage, Sizes, coverage
-from specscope_server.models import Latest, Launch, Series
+from specscope_server.models import Launch
+from specscope_server.store.latest import newest_times
+from specscope_server.store.series_reader import find_series
 
 SCHEDULER_METRICS = ("requests.running", "throughput.generated", "spec.accept_length")
 """Metrics that each scheduler writes for itself: they show which ranks report."""
@@ -17,13 +18,12 @@ SCHEDULER_METRICS = ("requests.running", "throughput.generated", "spec.accept_le
 
 def read_coverage(session: Session, launch: Launch, stale_after_ms: int) -> Coverage:
     """Return which ranks reported when the launch was last seen."""
-    query = (
-        select(Series.labels)
-        .join(Latest, Latest.series_id == Series.id)
-        .where(Series.launch_id == launch.id, Series.metric.in_(SCHEDULER_METRICS))
-        .where(Latest.time_ms > launch.last_seen_ms - stale_after_ms)
+    series = find_series(session, metrics=SCHEDULER_METRICS, launch_ids=[launch.id])
+    newest_ms = newest_times(session, [ref.id for ref in series])
+    since_ms = launch.last_seen_ms - stale_after_ms
+    return coverage(
+        sizes_of(launch), [ref.labels for ref in series if newest_ms.get(ref.id, since_ms) > since_ms]
     )
-    return coverage(sizes_of(launch), [orjson.loads(text) for text in session.scalars(query)])
 
 
 def sizes_of(launch: Launch) -> Sizes:

@@ -5,7 +5,7 @@ Rows travel as columns (one list per column): SQLite binds them row by row, Post
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
@@ -107,6 +107,49 @@ def fetch_series(
         f"WHERE series_id = {mark} AND time_ms >= {mark} AND time_ms < {mark} ORDER BY time_ms"
     )
     return _tuples(connection, statement, (series_id, from_ms, to_ms))
+
+
+def fetch_many(
+    connection: Connection,
+    table_name: str,
+    columns: str,
+    series_ids: Collection[int],
+    from_ms: int,
+    to_ms: int,
+) -> list[Any]:
+    """Return plain tuples (series_id, *columns) of many series in [from_ms, to_ms), in one statement; in any
+    order.
+    """
+    chosen, ids = _these(connection, series_ids)
+    mark = "?" if is_sqlite(connection) else "%s"
+    statement = (
+        f"SELECT series_id, {columns} FROM {table_name} "
+        f"WHERE series_id {chosen} AND time_ms >= {mark} AND time_ms < {mark}"
+    )
+    return _tuples(connection, statement, (ids, from_ms, to_ms))
+
+
+def fetch_after(connection: Connection, after_ms: Mapping[int, int]) -> list[Any]:
+    """Return plain tuples (series_id, time_ms, value, span_ms) of the samples of each series after its own
+    time; in any order.
+    """
+    wanted = "t.series_id, t.time_ms, t.value, t.span_ms"
+    if is_sqlite(connection):
+        # CROSS JOIN keeps the order: for each series one seek, never a scan of the table.
+        source = "(SELECT value ->> 0 AS id, value ->> 1 AS after FROM json_each(?)) k CROSS JOIN sample t"
+        parameters: tuple[Any, ...] = (orjson.dumps(list(after_ms.items())).decode(),)
+    else:
+        source = "unnest(%s::bigint[], %s::bigint[]) AS k(id, after) JOIN sample t"
+        parameters = (list(after_ms), list(after_ms.values()))
+    statement = f"SELECT {wanted} FROM {source} ON t.series_id = k.id AND t.time_ms > k.after"
+    return _tuples(connection, statement, parameters)
+
+
+def _these(connection: Connection, ids: Collection[int]) -> tuple[str, Any]:
+    """Return a condition that a column is one of these, and its one parameter."""
+    if is_sqlite(connection):
+        return "IN (SELECT value FROM json_each(?))", orjson.dumps(list(ids)).decode()
+    return "= ANY(%s::bigint[])", list(ids)
 
 
 def existing_keys(connection: Connection, table: Table, columns: Columns) -> set[tuple[int, ...]]:
