@@ -21,6 +21,7 @@ from specscope_server.kit.signal import Target
 from specscope_server.kit.web.state import AppState
 from specscope_server.models import Server
 from specscope_server.models.server import is_collector
+from specscope_server.store.one_pass import one_pass
 
 INSTANT_STEP_MS = 1_000
 
@@ -39,7 +40,8 @@ def evaluate(session: Session, state: AppState, rules: Sequence[StoredRule], now
     )  # fmt: skip
     lost = {each.rule.name: _lost(each, now_ms) for each in rules if each.enabled and each.unreadable}
     readable = [stored for stored in rules if stored.enabled and not stored.unreadable]
-    found, reads = views(session, frame, readable)
+    with one_pass(session, [server.id for server in frame.servers], now_ms):
+        found, reads = views(session, frame, readable)
     by_rule = {view.stored.rule.name: view for view in found}
     problems = sorted({text for errors in reads.errors.values() for text in errors.values()})
     problems += [f"rule {name!r} {reading.reason}" for name, reading in lost.items()]
