@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from specscope_collectors.sources.sglang_log.printing import as_json, as_ndjson, as_text
 from specscope_collectors.sources.sglang_log.services import SeveralServicesError
-from specscope_server.cli.import_arguments import DryRun, Server, Timezone, name_of, zone_of
+from specscope_server.cli.import_arguments import DryRun, Timezone, name_of, zone_of
 from specscope_server.cli.import_log import STANDARD_INPUT, LogImport, LogPart, Outcome, dry_portions
 from specscope_server.cli.import_prometheus import prometheus
 from specscope_server.cli.import_requests import requests
@@ -57,6 +57,12 @@ ARCHIVES = {
 }
 """First bytes of a file → what made it, and what reads it."""
 
+UNNAMED = "log"
+"""The server's name where nothing is stored."""
+
+Server = Annotated[
+    str | None, typer.Option(help="Name under which the server is shown; --dry-run needs none.")
+]
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -90,7 +96,7 @@ app.command()(trace)
 @app.command()
 def log(
     files: Files,
-    server: Server,
+    server: Server = None,
     timezone: Timezone = "UTC",
     day: Date = None,
     year: Year = None,
@@ -108,7 +114,7 @@ def log(
     )
     try:
         parts = list(_parts(files, bar))
-        job = LogImport(name_of(server), zone_of(timezone), _date(day), year, service)
+        job = LogImport(_named(server, dry_run), zone_of(timezone), _date(day), year, service)
     except InvalidInput as error:
         typer.echo(f"specscope import log: {error.detail}", err=True)
         raise typer.Exit(USAGE_ERROR) from None
@@ -190,6 +196,14 @@ def _packed(files: list[str]) -> Iterator[str]:
         for mark, (name, command) in ARCHIVES.items():
             if head.startswith(mark):
                 yield f"{path} is compressed with {name}; pipe it: {command} … | specscope import log - …"
+
+
+def _named(server: str | None, dry_run: bool) -> str:
+    if server is None and not dry_run:
+        raise InvalidInput(
+            "--server is missing; name the server whose log it is, or look first: --dry-run --format text"
+        )
+    return name_of(UNNAMED if server is None else server)
 
 
 def _date(text: str | None) -> date | None:

@@ -190,7 +190,7 @@ def test_times_in_the_future_are_refused_by_the_store_and_counted(settings: Sett
 
 
 def test_dry_run_prints_one_observation_per_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    arguments = ["import", "log", str(CAPTURE), "--server", "gpu1", "--dry-run"]
+    arguments = ["import", "log", str(CAPTURE), "--dry-run"]
     assert specscope(arguments) == 0
     out, err = capsys.readouterr()
     records = [json.loads(line) for line in out.splitlines()]
@@ -223,6 +223,7 @@ WRONG = [
     (["{log}", "--timezone", "../etc/passwd"], 2, "no such zone"),
     (["{log}", "--date", "yesterday"], 2, "write YYYY-MM-DD"),
     (["{log}", "--server", " "], 2, "name the server"),
+    (["{log}", "{without}", "--database", "sqlite:///a.sqlite3"], 2, "--server is missing"),
     (["{empty}"], 1, "no Decode or Prefill line"),
     (["{zstd}"], 1, "zstdcat"),
     (["{log}", "--database", "nonsense"], 1, "nonsense"),
@@ -238,8 +239,11 @@ def test_wrong_use_is_explained(
     (tmp_path / "a.log").write_text(LINE + "\n")
     (tmp_path / "empty.log").write_text("nothing\n")
     (tmp_path / "a.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
-    given = [text.format(log="a.log", empty="empty.log", zstd="a.zst") for text in arguments]
-    server = [] if "--server" in given else ["--server", "gpu1"]
+    given = [
+        text.format(log="a.log", empty="empty.log", zstd="a.zst", without="{without}") for text in arguments
+    ]
+    server = [] if {"--server", "{without}"} & {*given} else ["--server", "gpu1"]
+    given = [each for each in given if each != "{without}"]
     assert (
         specscope(["import", "log", *given, *server, *([] if "--database" in given else ["--dry-run"])])
         == status

@@ -115,4 +115,5 @@ def test_a_log_of_neither_engine_says_what_is_needed(
     (tmp_path / "a.log").write_bytes(log_of(2))
     assert specscope(["import", "log", "a.log", "--server", "s", "--dry-run"]) == 1
     assert "give --year" in capsys.readouterr().err
-    assert specscope(["import", "log", "a.log", "--server", "s", "--year", "2026", "--dry-run"]) == 0
+    assert specscope(["import", "log", "a.log", "--year", "2026", "--dry-run", "--format", "text"]) == 0
+    assert "spec.drafts_proposed     +" in capsys.readouterr().out

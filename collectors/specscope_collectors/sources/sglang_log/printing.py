@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from specscope_collectors.observations import Event, Launch, Level, Observation
+from specscope_collectors.observations import Event, Increment, Launch, Level, Observation
 from specscope_collectors.sources.sglang_log.report import iso, plain
 
 Printer = Callable[[Iterable[Observation]], Iterator[bytes]]
@@ -36,9 +36,11 @@ def as_text(observations: Iterable[Observation]) -> Iterator[bytes]:
 
 
 def _line(observation: Observation) -> str:
-    if isinstance(observation, Level):
+    if isinstance(observation, Level | Increment):
         labels = ", ".join(f"{name}={plain(value)}" for name, value in observation.labels.items())
-        return f"{iso(observation.time_ms)}  {observation.metric:<24} {observation.value:<10g} {labels}"
+        sign = "+" if isinstance(observation, Increment) else ""
+        value = f"{sign}{observation.value:g}"
+        return f"{iso(observation.time_ms)}  {observation.metric:<24} {value:<10} {labels}"
     if isinstance(observation, Event):
         return f"{iso(observation.time_ms)}  {observation.kind}: {plain(observation.message)}"
     if isinstance(observation, Launch):
