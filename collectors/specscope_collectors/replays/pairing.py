@@ -72,7 +72,15 @@ def served_slots(training: Training, served: Mapping[int, Served]) -> int:
             f"the engine's states are {' and '.join(map(str, widths))} wide within one replay: not trusted; "
             "replay again while nobody restarts it"
         )
-    return widths[0] // training.hidden_size if widths else training.slots
+    slots = widths[0] // training.hidden_size if widths else training.slots
+    if slots > training.slots and slots % training.slots == 0:
+        times = slots // training.slots
+        raise ReplayError(
+            f"the engine's states are {widths[0]} wide: {slots} of the dump's hidden size "
+            f"{training.hidden_size} where training had {training.slots}, or as many of {times} times that "
+            "size, of another model; give --server and --dump of one target"
+        )
+    return slots
 
 
 def slot_places(training: Training) -> tuple[Place, ...]:

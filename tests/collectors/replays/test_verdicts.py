@@ -186,7 +186,7 @@ def test_the_document_holds_the_numbers_and_no_token(made: Made) -> None:
     assert exit_status(compared) == 3
 
 
-@pytest.mark.parametrize("width", [HIDDEN // 2, 3 * HIDDEN - 1, HIDDEN * 12288 // 7168, 0])
+@pytest.mark.parametrize("width", [HIDDEN // 2, 3 * HIDDEN - 1, HIDDEN * 12288 // 7168, 0, 6 * HIDDEN])
 def test_states_of_another_model_are_refused_with_both_sizes(made: Made, width: int) -> None:
     served = {0: Served(np.arange(40), np.ones((40, width), np.float32))}
     with pytest.raises(ReplayError, match=rf"{width} wide.* hidden size {HIDDEN}.*--dump of one target"):
