@@ -23,6 +23,7 @@ from specscope_server.kit.timerange import Window
 from specscope_server.models import Launch
 from specscope_server.series.statistics import combine
 from specscope_server.store.latest import newest_times
+from specscope_server.store.series_finder import made_of_series
 from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
 DERIVING = ("tokens.generated", "requests.finished", "spec.verify_calls")
@@ -200,7 +201,7 @@ def gather(
     found = [ref for ref in found if ref.labels.get(LACKS) not in UNPAIRED]
     if rank is not None:
         found = [ref for ref in found if _is_of_rank(ref, rank)]
-    chosen = {launch.id: series_of_target(launch, found) for launch in launches}
+    chosen = {launch.id: target_series(session, launch, found) for launch in launches}
     used = [ref for refs, _ in chosen.values() for ref in refs]
     buckets = read_buckets(session, used, window) if used else {}
     newest = {
@@ -214,10 +215,19 @@ def gather(
         refs, note = chosen[launch.id]
         refs = [ref for ref in refs if ref.id in buckets]
         if any(ref.metric in (*COUNTERS, *GAUGES) for ref in refs):
-            data = _launch_data(launch, refs, buckets, newest, window)
+            data = _launch_data(launch, _shape(session, launch, refs), buckets, newest, window)
             data.note, data.log_decision = note, decided.get(launch.id)
             gathered.append(data)
     return gathered
+
+
+def target_series(
+    session: Session, launch: Launch, found: Sequence[SeriesRef]
+) -> tuple[list[SeriesRef], str]:
+    """Return what `series_of_target` does, chosen in a pass only anew where the launch has other series."""
+    own = tuple(ref.id for ref in found if ref.launch_id == launch.id)
+    names = (launch.served_model_name, launch.model, launch.draft_model, launch.version_source)
+    return made_of_series(session, ("target", names, own), launch.id, lambda: series_of_target(launch, found))
 
 
 def series_of_target(launch: Launch, found: Sequence[SeriesRef]) -> tuple[list[SeriesRef], str]:
@@ -233,16 +243,39 @@ def _is_of_rank(ref: SeriesRef, rank: int) -> bool:
     return of_scheduler and rank_number(ref.labels, "dp_rank") == rank
 
 
-def _launch_data(
-    launch: Launch, refs: list[SeriesRef], buckets: dict[int, Buckets], newest: dict[int, int], window: Window
-) -> LaunchData:
-    data = LaunchData(launch, window.buckets, {}, {}, {}, window.step_ms)
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the labels of a launch's series say of each other."""
+
+    kept: dict[str, list[SeriesRef]]
+    """Metric → one series of each group of mirrors."""
+    home: dict[int, tuple[Labels, int]]
+    """Series id → (its scheduler, the data-parallel rank that it names)."""
+
+
+def _shape(session: Session, launch: Launch, refs: Sequence[SeriesRef]) -> _Shape:
+    own = tuple(ref.id for ref in refs)
+    return made_of_series(session, ("shape", own), launch.id, lambda: _shape_of(refs))
+
+
+def _shape_of(refs: Sequence[SeriesRef]) -> _Shape:
     by_metric: dict[str, list[SeriesRef]] = {}
     for ref in refs:
         by_metric.setdefault(ref.metric, []).append(ref)
-    home = homes([mirror_group(ref.labels) for ref in refs if _is_of_scheduler(ref)])
-    for metric, group in by_metric.items():
-        kept = leaders((ref, ref.labels) for ref in group)
+    groups = {ref.id: mirror_group(ref.labels) for ref in refs if _is_of_scheduler(ref)}
+    home = homes(groups.values())
+    places = {
+        ref.id: (home[groups[ref.id]], rank_number(ref.labels, "dp_rank")) for ref in refs if ref.id in groups
+    }
+    kept = {metric: leaders((ref, ref.labels) for ref in group) for metric, group in by_metric.items()}
+    return _Shape(kept, places)
+
+
+def _launch_data(
+    launch: Launch, shape: _Shape, buckets: dict[int, Buckets], newest: dict[int, int], window: Window
+) -> LaunchData:
+    data = LaunchData(launch, window.buckets, {}, {}, {}, window.step_ms)
+    for metric, kept in shape.kept.items():
         growth = _growth([buckets[ref.id] for ref in kept], window.buckets)
         if metric in DISTURBANCES:
             data.disturbances[metric] = growth.total
@@ -253,7 +286,7 @@ def _launch_data(
         if metric in COUNTERS:
             data.counters[metric] = growth
         if _is_of_scheduler(kept[0]):
-            _add_to_ranks(data, metric, kept, buckets, home)
+            _add_to_ranks(data, metric, kept, buckets, shape)
     return data
 
 
@@ -274,13 +307,12 @@ def _add_to_ranks(
     metric: str,
     kept: list[SeriesRef],
     buckets: dict[int, Buckets],
-    home: dict[Labels, Labels],
+    shape: _Shape,
 ) -> None:
     # The source that tells more comes first: one that tells less of the same scheduler fills its gaps.
     for ref in sorted(kept, key=lambda ref: -len(ref.labels)):
-        rank = data.ranks.setdefault(
-            home[mirror_group(ref.labels)], RankData(rank_number(ref.labels, "dp_rank"))
-        )
+        place, dp_rank = shape.home[ref.id]
+        rank = data.ranks.setdefault(place, RankData(dp_rank))
         part = buckets[ref.id]
         mean = np.where(part.n > 0, part.sum / np.maximum(part.n, 1), np.nan)
         if metric == "tokens.decoded":

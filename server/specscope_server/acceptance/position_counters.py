@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy.orm import Session
 
-from specscope_server.acceptance.gather import DRAFTS, LACKS, series_of_target
+from specscope_server.acceptance.gather import DRAFTS, LACKS, target_series
 from specscope_server.acceptance.position_counts import Counts, PositionGrid
 from specscope_server.acceptance.statistics import Floats, bootstrapped_ratio
 from specscope_server.acceptance.survival import Position
@@ -64,7 +64,7 @@ def counted_launches(session: Session, launches: Mapping[int, Launch], window: W
     """Return the launches whose accepted drafts are counted by position, in the order given."""
     found = find_series(session, metrics=DRAFTS, launch_ids=list(launches)) if launches else []
     found = [ref for ref in found if LACKS not in ref.labels]
-    chosen = {key: series_of_target(launch, found)[0] for key, launch in launches.items()}
+    chosen = {key: target_series(session, launch, found)[0] for key, launch in launches.items()}
     positioned = {key: refs for key, refs in chosen.items() if any(map(_position, refs))}
     used = [ref for refs in positioned.values() for ref in refs]
     buckets = read_buckets(session, used, window) if used else {}

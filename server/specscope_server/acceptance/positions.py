@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.acceptance.position_counters import Counted, counted_launches
 from specscope_server.acceptance.position_schemas import AcceptancePositions, PositionGroup, PositionPoint
-from specscope_server.acceptance.requests import finished_in
+from specscope_server.acceptance.requests import FINISHED, bounds_of, finished_in
 from specscope_server.acceptance.schemas import Evidence
 from specscope_server.acceptance.service import launch_brief
 from specscope_server.acceptance.statistics import MIN_CYCLES
@@ -34,6 +34,12 @@ MAX_REQUESTS = 20_000
 """Newest requests that one answer is computed from."""
 FINE_BUCKETS = 500
 VARIED = "cycles proposed differently many drafts: Sₖ is of those that proposed a k-th one"
+_HISTOGRAMS = (
+    select(Request.launch_id, Request.verify_calls, Request.proposed_drafts, Request.accepted_histogram)
+    .where(*FINISHED, Request.accepted_histogram.is_not(None))
+    .order_by(Request.time_ms.desc())
+    .limit(MAX_REQUESTS)
+)
 GroupKey: TypeAlias = tuple[int, int | None]
 """(launch id, K), K None where cycles of a request may have proposed differently many drafts."""
 
@@ -99,14 +105,9 @@ def has_histograms(session: Session, server: str, launch: str | None, span: Time
 def _histograms(
     session: Session, server_id: int, launches: Mapping[int, Launch], window: Window
 ) -> dict[GroupKey, list[list[int]]]:
-    query = (
-        select(Request.launch_id, Request.verify_calls, Request.proposed_drafts, Request.accepted_histogram)
-        .where(*finished_in(server_id, list(launches), window), Request.accepted_histogram.is_not(None))
-        .order_by(Request.time_ms.desc())
-        .limit(MAX_REQUESTS)
-    )
     groups: dict[GroupKey, list[list[int]]] = {}
-    rows: list[tuple[Any, ...]] = [tuple(row) for row in session.execute(query)]
+    bounds = bounds_of(server_id, list(launches), window)
+    rows: list[tuple[Any, ...]] = [tuple(row) for row in session.execute(_HISTOGRAMS, bounds)]
     for launch_id, calls, proposed, text in rows:
         histogram: list[int] = orjson.loads(text)
         depth = depth_of(launches[launch_id], calls, proposed, histogram)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Float, case, cast, func, select
+from sqlalchemy import Float, bindparam, case, cast, func, select
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import ColumnElement
 
@@ -54,16 +54,7 @@ def request_sums(
 def _request_sums(
     session: Session, server_id: int, launch_ids: Sequence[int], window: Window
 ) -> RequestSums | None:
-    x, y, p = (
-        cast(column, Float)
-        for column in (Request.verify_calls, Request.accepted_drafts, Request.proposed_drafts)
-    )
-    query = select(
-        func.count(), func.sum(x), func.sum(y), func.sum(x * x), func.sum(x * y), func.sum(y * y),
-        func.count(Request.proposed_drafts), func.sum(p), func.sum(p * p), func.sum(p * y),
-        func.max(Request.time_ms),
-    )  # fmt: skip
-    row = session.execute(query.where(*finished_in(server_id, launch_ids, window))).one()
+    row = session.execute(_SUMS, bounds_of(server_id, launch_ids, window)).one()
     n = int(row[0])
     if not n or not row[1]:
         return None
@@ -99,13 +90,9 @@ def histograms_agree(
     session: Session, server_id: int, launch_ids: Sequence[int], window: Window
 ) -> tuple[int, int] | None:
     """Return (agreeing, checked) of Σh = verify calls for the newest requests; None without histograms."""
-    query = (
-        select(Request.accepted_histogram, Request.verify_calls)
-        .where(*finished_in(server_id, launch_ids, window), Request.accepted_histogram.is_not(None))
-        .order_by(Request.time_ms.desc())
-        .limit(CHECKED_HISTOGRAMS)
+    found: list[tuple[Any, Any]] = list(
+        session.execute(_HISTOGRAMS, bounds_of(server_id, launch_ids, window))
     )
-    found: list[tuple[Any, Any]] = list(session.execute(query))
     if not found:
         return None
     return sum(sum(orjson.loads(histogram)) == calls for histogram, calls in found), len(found)
@@ -116,12 +103,43 @@ def finished_in(server_id: int, launch_ids: Sequence[int], window: Window) -> li
 
     A canary's are left out: a few chosen prompts say nothing about the traffic.
     """
+    return _finished(server_id, launch_ids, window.from_ms, window.to_ms)
+
+
+def bounds_of(server_id: int, launch_ids: Sequence[int], window: Window) -> dict[str, Any]:
+    """Return the parameters of `FINISHED`."""
+    return {
+        "server_id": server_id, "launch_ids": launch_ids, "from_ms": window.from_ms, "to_ms": window.to_ms,
+    }  # fmt: skip
+
+
+def _finished(server_id: Any, launch_ids: Any, from_ms: Any, to_ms: Any) -> list[ColumnElement[bool]]:
     return [
         is_traffic(),
         Request.server_id == server_id,
         Request.launch_id.in_(launch_ids),
-        Request.time_ms >= window.from_ms,
-        Request.time_ms < window.to_ms,
+        Request.time_ms >= from_ms,
+        Request.time_ms < to_ms,
         Request.verify_calls > 0,
         Request.accepted_drafts.is_not(None),
     ]
+
+
+FINISHED = _finished(
+    bindparam("server_id"), bindparam("launch_ids", expanding=True), bindparam("from_ms"), bindparam("to_ms")
+)
+"""The same with parameters: a statement that is run often need not be built each time."""
+_X, _Y, _P = (
+    cast(column, Float) for column in (Request.verify_calls, Request.accepted_drafts, Request.proposed_drafts)
+)
+_SUMS = select(
+    func.count(), func.sum(_X), func.sum(_Y), func.sum(_X * _X), func.sum(_X * _Y), func.sum(_Y * _Y),
+    func.count(Request.proposed_drafts), func.sum(_P), func.sum(_P * _P), func.sum(_P * _Y),
+    func.max(Request.time_ms),
+).where(*FINISHED)  # fmt: skip
+_HISTOGRAMS = (
+    select(Request.accepted_histogram, Request.verify_calls)
+    .where(*FINISHED, Request.accepted_histogram.is_not(None))
+    .order_by(Request.time_ms.desc())
+    .limit(CHECKED_HISTOGRAMS)
+)

@@ -30,7 +30,7 @@ from specscope_server.timing.series import (
     find_time_series,
     merged,
     read_schedulers,
-    speakers,
+    speakers_of,
 )
 from specscope_server.timing.tracks import Track, added
 
@@ -108,7 +108,9 @@ def measure(
     window: Window | None = None,
 ) -> Timed:
     """Return everything about the time of these launches in [from, to)."""
-    series = {one: speakers(refs) for one, refs in find_time_series(session, launches).items()}
+    series = {
+        one: speakers_of(session, one, refs) for one, refs in find_time_series(session, launches).items()
+    }
     count = sum(len(refs) for refs in series.values())
     most = min(most_buckets(launches), max(MAX_VALUES // max(count, 1), MIN_BUCKETS))
     fine = window or fine_window(from_ms, to_ms, state.scrape_interval_ms, most)

@@ -10,12 +10,13 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from specscope_collectors.catalogue import CATALOGUE
-from specscope_server.acceptance.gather import series_of_target
+from specscope_server.acceptance.gather import target_series
 from specscope_server.acceptance.statistics import Floats, sum_over
 from specscope_server.kit.ranks import mirror_group, rank_number
 from specscope_server.kit.timerange import Window
 from specscope_server.models import Launch
 from specscope_server.store.latest import newest_times
+from specscope_server.store.series_finder import made_of_series
 from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
 PROBE = (
@@ -85,7 +86,7 @@ def find_time_series(session: Session, launches: Sequence[Launch]) -> dict[Launc
     ids = [launch.id for launch in launches]
     metrics = (*PROBE, *DEVICE_TIMER, *ENGINE)
     found = find_series(session, metrics=metrics, launch_ids=ids) if ids else []
-    return {launch: series_of_target(launch, found)[0] for launch in launches}
+    return {launch: target_series(session, launch, found)[0] for launch in launches}
 
 
 def speakers(refs: Sequence[SeriesRef]) -> list[SeriesRef]:
@@ -115,7 +116,7 @@ def read_schedulers(
     found: dict[int, list[Scheduler]] = {}
     for launch, refs in series.items():
         start = _start_bucket(launch, window)
-        for group in _by_group([ref for ref in refs if ref.id in buckets]).values():
+        for group in _groups(session, launch, [ref for ref in refs if ref.id in buckets]).values():
             for place, own in sorted(group.items()):
                 scheduler = _scheduler(place, own, buckets, window, start)
                 times = [newest[ref.id] for ref in own if newest.get(ref.id, 0) < window.to_ms]
@@ -159,6 +160,19 @@ def merged(schedulers: Iterable[Scheduler]) -> list[Scheduler]:
             whole.counters.setdefault(metric, []).extend(counters)
         whole.newest_ms = max(filter(None, (whole.newest_ms, one.newest_ms)), default=None)
     return [found[rank] for rank in sorted(found)]
+
+
+def speakers_of(session: Session, launch: Launch, refs: Sequence[SeriesRef]) -> list[SeriesRef]:
+    """Return what `speakers` does, told in a pass only anew where the launch has other series."""
+    own = tuple(ref.id for ref in refs)
+    return made_of_series(session, ("speakers", own), launch.id, lambda: speakers(refs))
+
+
+def _groups(
+    session: Session, launch: Launch, refs: Sequence[SeriesRef]
+) -> dict[GroupKey, dict[Place, list[SeriesRef]]]:
+    own = tuple(ref.id for ref in refs)
+    return made_of_series(session, ("groups", own), launch.id, lambda: _by_group(refs))
 
 
 def _by_group(refs: Iterable[SeriesRef]) -> dict[GroupKey, dict[Place, list[SeriesRef]]]:
