@@ -26,6 +26,7 @@ from specscope_server.alerts.pipeline.evaluating import Step, evaluate_once
 from specscope_server.alerts.pipeline.group import Route
 from specscope_server.alerts.pipeline.notifying import Routing, notify_once
 from specscope_server.alerts.rules.evaluation import Evaluation
+from specscope_server.alerts.rules.holding import Holds
 from specscope_server.alerts.rules.reading import Status
 from specscope_server.alerts.rules.schema import StoredRule
 from specscope_server.store.engine import create_store_engine
@@ -88,10 +89,12 @@ def marker(path: Path) -> Callable[[bytes], None]:
     return mark
 
 
-def finding(truth: Path) -> Callable[[Session, Sequence[StoredRule], int], Evaluation]:
+def finding(truth: Path) -> Callable[[Session, Sequence[StoredRule], int, Holds], Evaluation]:
     """Return an evaluation that reads the file."""
 
-    def evaluation(_session: Session, _rules: Sequence[StoredRule], now_ms: int) -> Evaluation:
+    def evaluation(
+        _session: Session, _rules: Sequence[StoredRule], now_ms: int, _holds: Holds
+    ) -> Evaluation:
         found = {
             (
                 reading := a_reading(status=Status.BREACH if bad else Status.OK, labels={"server": server})

@@ -16,7 +16,7 @@ from specscope_server.alerts.channels.opening import Vault
 from specscope_server.alerts.channels.stored import Author, Wanted
 from specscope_server.alerts.pipeline.group import Route
 from specscope_server.alerts.rules import storing
-from specscope_server.alerts.rules.files import AlertsFileError, RulesFile, read_rules_file
+from specscope_server.alerts.rules.files import AlertsFileError, RulesFile, read_rules, read_rules_file
 from specscope_server.alerts.rules.schema import Rule
 from specscope_server.kit.errors import InvalidInput
 from specscope_server.store.engine import write_transaction
@@ -35,10 +35,10 @@ class AlertsFile:
     routes: list[Route] = field(default_factory=list)
 
 
-def read_alerts_file(path: Path) -> AlertsFile:
-    """Read and check the file. Raises `InvalidInput` with every problem that it has."""
+def read_alerts_file(path: Path, content: bytes | None = None) -> AlertsFile:
+    """Check the file, which is read unless its ``content`` was. Raises `InvalidInput` with every problem."""
     try:
-        found = read_rules_file(path)
+        found = read_rules_file(path) if content is None else read_rules(content, str(path))
     except AlertsFileError as error:
         raise InvalidInput("; ".join(error.problems)) from None
     value = found.document.value or {}
@@ -91,14 +91,16 @@ def _explain(entry: Any) -> str:
     return f"{place}: {reason}"
 
 
-def bring_in(engine: Engine, found: AlertsFile | None, vault: Vault, now_ms: int) -> None:
-    """Make the store's rules and channels of pack and file those that are wanted. Raises `InvalidInput`.
+def bring_in(engine: Engine, found: AlertsFile | None, vault: Vault, now_ms: int) -> list[str]:
+    """Make the store's rules and channels of pack and file those that are wanted; return the names of rules
+    that are gone. Raises `InvalidInput`.
 
     Every process does it at its start: what is the same is not written, and secrets of the file stay here.
     """
+    gone: list[str] = []
     for left in reversed(range(TRIES)):
         try:
-            storing.sync(engine, None if found is None else found.rules, now_ms)
+            gone += storing.sync(engine, None if found is None else found.rules, now_ms)
             with write_transaction(engine) as connection:
                 wanted = [] if found is None else found.channels
                 store_channels(connection, wanted, Author("file", now_ms), vault)
@@ -106,4 +108,5 @@ def bring_in(engine: Engine, found: AlertsFile | None, vault: Vault, now_ms: int
             if not left:
                 raise
         else:
-            return
+            break
+    return gone

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from specscope_server.kit.timeparse import to_iso
+
 UNKNOWN = "unknown"
 SHARES = ("1", "ratio")
 """Units of shares: said in per cent."""
@@ -24,6 +26,11 @@ def number(value: float | None, unit: str = "") -> str:
     if digits == "1":
         unit = _of_one(unit)
     return f"{digits}{unit}" if unit == "×" else f"{digits} {unit}".rstrip()
+
+
+def moment(time_ms: int) -> str:
+    """Return a time for people, e.g. ``2026-03-01 02:15 UTC``."""
+    return f"{to_iso(time_ms)[:16].replace('T', ' ')} UTC"
 
 
 def bare_unit(unit: str) -> str:

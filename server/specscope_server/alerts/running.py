@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import structlog
 from fastapi import FastAPI
@@ -21,11 +20,13 @@ from specscope_server.alerts import health, lease
 from specscope_server.alerts.delivery.delivering import Deliverer
 from specscope_server.alerts.delivery.options import delivery_options
 from specscope_server.alerts.file import AlertsFile, bring_in, read_alerts_file
+from specscope_server.alerts.following import Follower, Look
 from specscope_server.alerts.measures import Measures
 from specscope_server.alerts.pipeline.evaluating import Evaluated, Step, evaluate_once
 from specscope_server.alerts.pipeline.notifying import Notified, Routing, notify_once
 from specscope_server.alerts.rules.evaluate import evaluate
 from specscope_server.alerts.rules.evaluation import Evaluation
+from specscope_server.alerts.rules.holding import Holds
 from specscope_server.alerts.rules.schema import StoredRule
 from specscope_server.alerts.rules.storing import rules_in_force
 from specscope_server.kit.errors import InvalidInput
@@ -37,6 +38,7 @@ FIRST_WAIT_SECONDS = 3.0
 DELIVERY_SECONDS = 1.0
 JOIN_SECONDS = 10.0
 LEASE_INTERVALS = 3
+RESTLESS = "it changes all the time: no two looks in a row saw the same content"
 log = structlog.get_logger(__name__)
 
 
@@ -54,8 +56,8 @@ class Alerting:
         self._interval_ms = round(settings.alert_interval_seconds * 1_000)
         self._public_url = settings.public_url or ""
         self._file: AlertsFile | None = None
-        self._mark: object = None
-        self._is_ready = False
+        self._follower = None if settings.alerts is None else Follower(settings.alerts)
+        self._is_ready = self._is_restless = False
         self._started_ms = state.clock()
         self.last: Evaluated | None = None
         self.loops: list[_Loop] = []
@@ -68,10 +70,7 @@ class Alerting:
 
     def prepare(self) -> None:
         """Bring pack and file into the store. Raises `InvalidInput` for a file that cannot be used."""
-        mark = _mark_of(self._path)
-        self._file = None if self._path is None else read_alerts_file(self._path)
-        bring_in(self._engine, self._file, self._options.vault, self._state.clock())
-        self._mark, self._is_ready, self.problem = mark, True, ""
+        self._use(None if self._follower is None else self._follower.now())
 
     def turn(self) -> None:
         """Follow the file, then evaluate and decide if it is on this process to do so; never raises."""
@@ -108,7 +107,7 @@ class Alerting:
 
     def health(self) -> str:
         """Return ``ok``, or what is wrong."""
-        if self.problem:
+        if self.problem or self._is_restless:
             return "the alerts' file cannot be used as it is now; see the log"
         if trouble := health.threads_trouble({loop.name: loop.trouble for loop in self.loops}):
             return trouble
@@ -131,35 +130,42 @@ class Alerting:
         except SQLAlchemyError as error:
             log.warning("lease not given up", reason=type(error).__name__)
 
-    def _evaluation(self, session: Session, rules: Sequence[StoredRule], now_ms: int) -> Evaluation:
-        return evaluate(session, self._state, rules, now_ms)
+    def _evaluation(
+        self, session: Session, rules: Sequence[StoredRule], now_ms: int, holds: Holds
+    ) -> Evaluation:
+        return evaluate(session, self._state, rules, now_ms, holds)
 
     def _take_lease(self) -> bool:
         length_ms = max(LEASE_INTERVALS * self._interval_ms, 10_000)
         return lease.take(self._engine, lease.EVALUATION, self.name, self._state.clock(), length_ms)
 
     def _follow(self) -> None:
-        """Read the file again when it changed; one that cannot be used leaves what was in force."""
-        if self._is_ready and _mark_of(self._path) == self._mark:
+        """Use the file when it changed and is saved; one that cannot be used leaves what was in force."""
+        if self._follower is None:
+            if not self._is_ready:
+                self.prepare()
+            return
+        now_ms = self._state.clock()
+        look = self._follower.settled(now_ms) if self._is_ready else self._follower.now()
+        was_restless, self._is_restless = self._is_restless, self._follower.is_restless(now_ms)
+        if self._is_restless and not was_restless:
+            log.error("alerts' file not used", problem=RESTLESS)
+        if look is None:
             return
         try:
-            self.prepare()
-            log.info("alerts' file read", file=str(self._path or "none"))
+            self._use(look)
+            log.info("alerts' file read", file=str(self._path))
         except InvalidInput as error:
-            self._mark = _mark_of(self._path)
             self.problem = error.detail
             log.error("alerts' file not used", problem=error.detail)
 
-
-def _mark_of(path: Path | None) -> object:
-    """Return what changes when the file does; None without a file."""
-    if path is None:
-        return None
-    try:
-        found = path.stat()
-    except OSError as error:
-        return error.errno
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    def _use(self, look: Look | None) -> None:
+        """Bring pack and file into the store. Raises `InvalidInput`; then what was in force stays."""
+        found = None if self._path is None or look is None else read_alerts_file(self._path, look.content)
+        gone = bring_in(self._engine, found, self._options.vault, self._state.clock())
+        if gone:
+            log.warning("rules are gone from the alerts' file, and their alerts end", rules=gone)
+        self._file, self._is_ready, self.problem = found, True, ""
 
 
 @contextmanager

@@ -70,6 +70,8 @@ class SignalQuery:
     """Id of one launch; None = whichever ran in each window. Signals that belong to no launch ignore it."""
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False)
     """Of one evaluation: what several signals of a domain need is read once (see `shared`)."""
+    held_ms: int | None = None
+    """As of when the baseline of a signal that has one of its own stands still; None = it moves on."""
 
     @property
     def times_ms(self) -> NDArray[np.int64]:
@@ -149,6 +151,8 @@ class Signal:
     has_interval: bool = False
     page: str = ""
     """Path of the page that shows it, e.g. ``/acceptance``; '' = the overview."""
+    has_baseline: bool = False
+    """Its values are changes against a time before, which ``query.held_ms`` makes stand still."""
 
 
 def each_server(read: ReadOne) -> Read:

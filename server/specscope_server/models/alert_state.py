@@ -37,6 +37,8 @@ class AlertState(Base):
     fired_ms: Mapped[Ms | None]
     breach_last_ms: Mapped[Ms | None]
     """When it last breached."""
+    breach_since_ms: Mapped[Ms | None]
+    """When it began to breach; baselines stand still from then on, until it is over."""
     resolved_ms: Mapped[Ms | None]
     reading: Mapped[Str]
     """JSON object: the newest reading."""

@@ -110,8 +110,13 @@ def plain_steps(session: Session, query: SignalQuery, moment: Moment) -> PlainSt
 
 
 def before(session: Session, query: SignalQuery, server: Target, moment: Moment) -> Timed | None:
-    """Return the 24 h before a moment's window; they end with the last full slot of time."""
+    """Return the 24 h before a moment's window; they end with the last full slot of time.
+
+    While ``query.held_ms`` says so, the 24 h before the window that ended there.
+    """
     start_ms = moment.timed.window.from_ms
+    if query.held_ms is not None:
+        start_ms = min(start_ms, query.held_ms - query.window_ms)
     end_ms = start_ms - start_ms % SLOT_MS
     key = ("before", server.id, query.launch, end_ms)
 

@@ -104,6 +104,9 @@ def _verify_change(session: Session, query: SignalQuery, server: Target) -> list
     values = [(row.change, row.low, row.high) if row else (None, None, None) for row, _ in rows]
     why = [_why_change(moment, row) for moment, (row, _) in zip(found, rows, strict=True)]
     newest, note = rows[-1]
+    if query.held_ms is not None:
+        since = "compared with the day before this began"
+        note = f"{note}; {since}" if note else since
     evidence = (
         {} if newest is None else {"before_ms": newest.a_ms, "now_ms": newest.b_ms, "phase": newest.phase}
     )
@@ -193,7 +196,8 @@ def _skew(session: Session, query: SignalQuery, server: Target) -> list[SignalSe
 def _signal(name: str, unit: str, meaning: str, read: Read, **more: bool | tuple[str, ...]) -> Signal:
     return Signal(
         f"timing.{name}", unit, meaning, read, n_unit="cycles", page=PAGE,
-        has_interval=bool(more.get("interval", True)), labels=tuple(more.get("labels", ())),  # type: ignore[arg-type]
+        has_interval=bool(more.get("interval", True)), has_baseline=bool(more.get("baseline", False)),
+        labels=tuple(more.get("labels", ())),  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -204,7 +208,8 @@ SIGNALS: tuple[Signal, ...] = (
     _signal("verify_time_at_batch", "ms", "T_v at one batch size and D.", each_server(_by_batch),
             labels=("batch", "num_draft_tokens")),
     _signal("verify_change", "1", "Change of T_v against the day before at equal batch sizes: 0.2 = 20 % "
-            "slower. Where verify is not told apart, of the whole cycle.", each_server(_verify_change)),
+            "slower. Where verify is not told apart, of the whole cycle.", each_server(_verify_change),
+            baseline=True),
     _signal("verify_share", "1", "Share of the cycle that verify takes.",
             _reader(_plainly(worded.verify_share))),
     _signal("speed_up", "×", "τ / τ*: how many times faster than without speculation, at equal batch sizes.",

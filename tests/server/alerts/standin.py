@@ -15,6 +15,7 @@ from specscope_server.alerts.channels.notification import Notification
 from specscope_server.alerts.pipeline.evaluating import Evaluated, Step, evaluate_once
 from specscope_server.alerts.pipeline.notifying import Notified, Routing, notify_once
 from specscope_server.alerts.rules.evaluation import Evaluation
+from specscope_server.alerts.rules.holding import Holds
 from specscope_server.alerts.rules.reading import Cause, Reading, Status
 from specscope_server.alerts.rules.schema import Origin, Rule, StoredRule
 from specscope_server.models import AlertTransition, Base, Delivery
@@ -68,7 +69,9 @@ class World:
         self.evaluate()
         return self.notify()
 
-    def _evaluation(self, _session: Session, _rules: Sequence[StoredRule], now_ms: int) -> Evaluation:
+    def _evaluation(
+        self, _session: Session, _rules: Sequence[StoredRule], now_ms: int, _holds: Holds
+    ) -> Evaluation:
         named = {stored.rule.name for stored in _rules}
         by_key = {reading.key: reading for reading in self.found if reading.rule in named}
         return Evaluation(now_ms, list(by_key.values()), lambda: iter(()), lambda *key: by_key.get(key))

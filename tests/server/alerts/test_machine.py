@@ -19,6 +19,7 @@ from specscope_server.alerts.states.machine import (
     Timing,
     Transition,
     advance,
+    held_ms,
     retire,
 )
 
@@ -180,6 +181,7 @@ class Model(RuleBasedStateMachine):
         self.run: list[tuple[int, bool]] = []
         """(length of the interval before a reading, whether it counts) since the run began."""
         self.is_on, self.is_counting, self.fires, self.resolves = False, False, 0, 0
+        self.began_ms: int | None = None
 
     @rule(
         status=st.sampled_from([OK, BREACH, BREACH, NO_DATA, ERROR, GONE]),
@@ -199,7 +201,10 @@ class Model(RuleBasedStateMachine):
     def _known(self, *, is_breach: bool, is_gone: bool) -> None:
         if is_breach == self.is_on:  # what it is already: a run towards the other side ends
             self.is_counting, self.run = False, []
+            self.began_ms = self.began_ms if self.is_on else None
             return
+        if is_breach and not self.is_counting:
+            self.began_ms = self.life.now_ms
         if not self.is_counting:
             self.is_counting, self.run = True, []
         least_ms = self.timing.for_ms if is_breach else self.timing.keep_firing_ms
@@ -208,6 +213,7 @@ class Model(RuleBasedStateMachine):
             self.is_on, self.is_counting, self.run = is_breach, False, []
             self.fires += is_breach
             self.resolves += not is_breach
+            self.began_ms = self.began_ms if is_breach else None
 
     @invariant()
     def it_agrees(self) -> None:
@@ -216,6 +222,19 @@ class Model(RuleBasedStateMachine):
         state = self.life.state.state
         assert (state in ON) == self.is_on
         assert (state in (State.PENDING, State.RECOVERING)) == self.is_counting
+
+    @invariant()
+    def its_baseline_stands_still_from_the_first_breach_until_it_is_over(self) -> None:
+        if not hasattr(self, "life"):
+            return
+        state, now_ms = self.life.state, self.life.now_ms
+        assert state.breach_since_ms == self.began_ms
+        assert (self.began_ms is not None) == (self.is_on or self.is_counting)
+        assert held_ms(state, now_ms, now_ms) == self.began_ms
+        if self.began_ms is not None:
+            age_ms = now_ms - self.began_ms
+            assert held_ms(state, now_ms, age_ms + 1) == self.began_ms
+            assert held_ms(state, now_ms, age_ms) is None, "it is bounded"
 
     @invariant()
     def each_fire_has_one_resolve_and_no_resolve_is_without(self) -> None:

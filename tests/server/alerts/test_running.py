@@ -90,10 +90,12 @@ def test_the_file_is_followed_and_a_broken_one_changes_nothing(sqlite_engine: En
     process.turn()
     path.write_text("rules: [{name: x}]")
     process.turn()
+    process.turn()
     assert "cannot be used" in process.web.get("/readyz").json()["checks"]["alerts"]
     assert any(rule["name"] == "silent-server" for rule in process.web.api("/alerts/rules")["rules"])
     for cut in ("", "rules:\n", None):  # being saved, cut off, gone
         path.unlink() if cut is None else path.write_text(cut)
+        process.turn()
         process.turn()
         assert "cannot be used" in process.web.get("/readyz").json()["checks"]["alerts"]
         assert any(rule["name"] == "silent-server" for rule in process.web.api("/alerts/rules")["rules"])
@@ -102,6 +104,7 @@ def test_the_file_is_followed_and_a_broken_one_changes_nothing(sqlite_engine: En
             "oncall",
         ]
     path.write_text(FILE.replace("silent-server", "quiet-server"))
+    process.turn()
     process.turn()
     names = {rule["name"] for rule in process.web.api("/alerts/rules")["rules"]}
     assert "quiet-server" in names

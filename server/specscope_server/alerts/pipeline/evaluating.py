@@ -13,9 +13,12 @@ from sqlalchemy.orm import Session
 from specscope_server.alerts.card.build import card_of, ended, with_reading, with_rule
 from specscope_server.alerts.card.surroundings import surroundings_of
 from specscope_server.alerts.channels.notification import Card
+from specscope_server.alerts.numbers import moment
 from specscope_server.alerts.pipeline import rows
 from specscope_server.alerts.pipeline.rows import Change, Kept
+from specscope_server.alerts.rules.durations import write_duration
 from specscope_server.alerts.rules.evaluation import Evaluation
+from specscope_server.alerts.rules.holding import Holds, moves
 from specscope_server.alerts.rules.reading import LabelKey, Reading, Status
 from specscope_server.alerts.rules.schema import Rule, StoredRule
 from specscope_server.alerts.states.identity import fingerprint_of
@@ -27,6 +30,7 @@ from specscope_server.alerts.states.machine import (
     Timing,
     Transition,
     advance,
+    held_ms,
     retire,
 )
 
@@ -37,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 Key: TypeAlias = tuple[str, LabelKey]
 ReadRules: TypeAlias = Callable[[Session], Sequence[StoredRule]]
-Evaluate: TypeAlias = Callable[[Session, Sequence[StoredRule], int], Evaluation]
+Evaluate: TypeAlias = Callable[[Session, Sequence[StoredRule], int, Holds], Evaluation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def evaluate_once(
     with Session(engine) as session:
         stored = {entry.rule.name: entry for entry in read_rules(session) if entry.enabled}
         known = rows.active(session.connection())
-        found = evaluate(session, list(stored.values()), now_ms)
+        found = evaluate(session, list(stored.values()), now_ms, _holds(stored, known, now_ms))
         readings = {reading.key: reading for reading in found.readings([kept.key for kept in known])}
         known += _more(session, known, readings)
         changes = list(_changes(session, stored, known, readings, now_ms, step))
@@ -94,6 +98,17 @@ def evaluate_once(
     return Evaluated(
         now_ms, len(stored), found.seconds, written, len(changes) - len(written), list(found.problems)
     )
+
+
+def _holds(stored: Mapping[str, StoredRule], known: Sequence[Kept], now_ms: int) -> Holds:
+    """Return as of when the baselines of alerts that are pending or fire stand still."""
+    found: dict[str, dict[LabelKey, int]] = {}
+    for kept in known:
+        rule = stored.get(kept.rule)
+        at_ms = None if rule is None else held_ms(kept.state, now_ms, rule.rule.baseline_hold)
+        if at_ms is not None:
+            found.setdefault(kept.rule, {})[kept.key[1]] = at_ms
+    return found
 
 
 def _more(session: Session, known: Sequence[Kept], readings: Mapping[Key, Reading]) -> list[Kept]:
@@ -136,6 +151,8 @@ def _advanced(
     before = AlertState(fingerprint_of(key[0], labels)) if kept is None else kept.state
     status = Status.ERROR if reading is None and is_failed else None if reading is None else reading.status
     reason = "the rule could not be evaluated" if reading is None else reading.reason
+    if status is Status.OK:
+        reason += _moved_on(stored.rule, before, now_ms)
     after, transition = advance(before, status, now_ms, step.timing(stored.rule), reason)
     if transition is None and after.state not in WAITING:
         return None
@@ -144,6 +161,18 @@ def _advanced(
         after, key[0], stored.version, labels, stored.rule.severity.value,
         None if kept is None else kept.revision, reading, card, _recorded(transition),
     )  # fmt: skip
+
+
+def _moved_on(rule: Rule, before: AlertState, now_ms: int) -> str:
+    """Return what to add where an alert ends whose baseline does not stand still any more; '' = nothing."""
+    is_held = held_ms(before, now_ms, rule.baseline_hold) is not None
+    if before.breach_since_ms is None or is_held or not moves(rule.condition):
+        return ""
+    hold = write_duration(rule.baseline_hold)
+    return (
+        f"; this began {moment(before.breach_since_ms)}, and the baseline stood still for {hold} "
+        "(baseline_hold): what lasts longer counts as normal now, so this need not mean that it is over"
+    )
 
 
 def _card(

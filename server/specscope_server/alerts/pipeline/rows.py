@@ -26,7 +26,7 @@ Insert: TypeAlias = sqlite.Insert | postgresql.Insert
 QUIET = (State.NORMAL.value, State.RESOLVED.value)
 _FIELDS = (
     "state", "since_ms", "seen_ms", "counting_since_ms", "alert_id", "fired_ms", "breach_last_ms",
-    "resolved_ms",
+    "resolved_ms", "breach_since_ms",
 )  # fmt: skip
 
 

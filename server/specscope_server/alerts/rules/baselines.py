@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,8 +22,9 @@ from specscope_server.store.lookup import launches_between
 LOOK_BACK_MS = 24 * 3_600_000
 MIN_LENGTH_MS = 60_000
 GRAINS = 96
-MAX_KEPT = 1_024
+MAX_KEPT = 8_192
 
+_lock = Lock()
 _kept: WeakKeyDictionary[Engine, dict[tuple[Any, ...], Grid]] = WeakKeyDictionary()
 
 
@@ -42,6 +44,10 @@ class Preceding:
         """Return the steps in which it moves: a quarter of an hour for a day."""
         return max(self.window_ms // GRAINS, MIN_LENGTH_MS)
 
+    def end_ms(self, time_ms: int) -> int:
+        """Return where the baseline of an instant ends."""
+        return (time_ms - self.shift_ms) // self.grain_ms * self.grain_ms
+
     def read(self, session: Session, frame: Frame) -> Grid:
         """Return, at each instant, the baseline that holds then."""
         places = (frame.times_ms - self.shift_ms) // self.grain_ms
@@ -58,7 +64,7 @@ class Preceding:
         if first != last:
             return grid_of(session, self.signal, query)
         key = (self, last, frame.servers)
-        return _keep(session, key, lambda: grid_of(session, self.signal, query))
+        return keep(session, key, lambda: grid_of(session, self.signal, query))
 
 
 def _taken(one: SignalSeries, take: NDArray[np.int64]) -> SignalSeries:
@@ -68,15 +74,18 @@ def _taken(one: SignalSeries, take: NDArray[np.int64]) -> SignalSeries:
     )  # fmt: skip
 
 
-def _keep(session: Session, key: tuple[Any, ...], make: Callable[[], Grid]) -> Grid:
+def keep(session: Session, key: tuple[Any, ...], make: Callable[[], Grid]) -> Grid:
     """Return what was measured under this key before, or measure it now."""
     engine = session.get_bind()
     assert isinstance(engine, Engine)
     kept = _kept.setdefault(engine, {})
     if key not in kept:
-        if len(kept) >= MAX_KEPT:
-            kept.clear()
-        kept[key] = make()
+        made = make()
+        with _lock:
+            while len(kept) >= MAX_KEPT:
+                del kept[next(iter(kept))]
+            kept[key] = made
+        return made
     return kept[key]
 
 
@@ -113,7 +122,7 @@ class OfLaunch:
     def _of_run(self, session: Session, frame: Frame, server: Target, number: int) -> dict[int, Grid]:
         """Return the same run for every server: a yardstick for those of a fleet."""
         launch = session.get(Launch, number)
-        if launch is None:
+        if launch is None or launch.first_seen_ms > int(frame.times_ms[-1]):
             return {}
         owner = session.get_one(Server, launch.server_id)
         found = _measured(session, frame, Target(owner.id, owner.name), self.signal, launch)
@@ -132,14 +141,14 @@ class OfLaunch:
 
 
 def _measured(session: Session, frame: Frame, server: Target, name: str, launch: Launch) -> Grid:
-    """Return one point: the launch as it was last seen. Kept, because what is over does not change."""
-    to_ms = launch.last_seen_ms + 1
+    """Return one point: the launch as it was last seen then. Kept, because what is over does not change."""
+    to_ms = min(launch.last_seen_ms, int(frame.times_ms[-1])) + 1
     length_ms = min(to_ms - launch.first_seen_ms, LOOK_BACK_MS)
     query = SignalQuery(
         (server,), to_ms - length_ms, to_ms, length_ms, length_ms, to_ms, frame.state, str(launch.id), {}
     )  # fmt: skip
-    key = (name, launch.id, launch.last_seen_ms)
-    return _keep(session, key, lambda: grid_of(session, name, query))
+    key = (name, launch.id, to_ms)
+    return keep(session, key, lambda: grid_of(session, name, query))
 
 
 def _spread(first: SignalSeries, points: dict[int, SignalSeries], size: int) -> SignalSeries:

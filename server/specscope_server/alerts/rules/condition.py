@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from specscope_server.alerts.rules.durations import Duration
+
+if TYPE_CHECKING:
+    from specscope_server.alerts.rules.reads import Need
 
 MAX_PATTERN = 200
 MAX_WINDOW_MS = 7 * 86_400_000
@@ -32,6 +35,12 @@ class ConditionBase(BaseModel):
     kind: str
     meaning: ClassVar[str] = ""
     """One sentence for the documentation."""
+
+    def held(self, at_ms: int) -> tuple[Need, ...] | None:
+        """Return what is read while the baseline stands still as it was at an instant, in the order of
+        ``needs``; None = there is no baseline that moves.
+        """
+        return None
 
 
 class SignalCondition(ConditionBase):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from specscope_server.alerts.rules.evaluation import Evaluation
+from specscope_server.alerts.rules.holding import Holds, held_views
 from specscope_server.alerts.rules.judge_rules import views
 from specscope_server.alerts.rules.judging import ABSENT, BREACH, GONE, UNKNOWN
 from specscope_server.alerts.rules.reading import Cause, LabelKey, Reading, Status
@@ -24,6 +26,8 @@ from specscope_server.models.server import is_collector
 from specscope_server.store.one_pass import one_pass
 
 INSTANT_STEP_MS = 1_000
+NOTHING_HELD: Holds = {}
+Key: TypeAlias = tuple[str, LabelKey]
 
 
 def watched(session: Session) -> tuple[Target, ...]:
@@ -32,8 +36,13 @@ def watched(session: Session) -> tuple[Target, ...]:
     return tuple(Target(row.id, row.name) for row in session.execute(query))
 
 
-def evaluate(session: Session, state: AppState, rules: Sequence[StoredRule], now_ms: int) -> Evaluation:
-    """Return what enabled rules say at ``now_ms``. Never raises for one rule: its readings are errors."""
+def evaluate(
+    session: Session, state: AppState, rules: Sequence[StoredRule], now_ms: int, holds: Holds = NOTHING_HELD
+) -> Evaluation:
+    """Return what enabled rules say at ``now_ms``. Never raises for one rule: its readings are errors.
+
+    ``holds``: alerts that are pending or fire, and as of when their baselines stand still.
+    """
     began = time.perf_counter()
     frame = Frame(
         watched(session), np.array([now_ms], dtype=np.int64), INSTANT_STEP_MS, now_ms, state
@@ -43,14 +52,17 @@ def evaluate(session: Session, state: AppState, rules: Sequence[StoredRule], now
     with one_pass(session, [server.id for server in frame.servers], now_ms):
         found, reads = views(session, frame, readable)
     by_rule = {view.stored.rule.name: view for view in found}
-    problems = sorted({text for errors in reads.errors.values() for text in errors.values()})
+    held = {(view.stored.rule.name, key): view for key, view in held_views(found, reads, holds)}
+    problems = sorted(set(reads.problems))
     problems += [f"rule {name!r} {reading.reason}" for name, reading in lost.items()]
     return Evaluation(
         now_ms=now_ms,
-        notable=[*lost.values(), *(reading for view in found for reading in _notable(view))],
-        keys_ok=lambda: _keys(found),
+        notable=[*lost.values(), *_all_notable(found, held)],
+        keys_ok=lambda: _all_keys(found, held),
         make_ok=lambda rule, key: (
-            replace(lost[rule], labels=dict(key)) if rule in lost else _reading(by_rule.get(rule), key)
+            replace(lost[rule], labels=dict(key))
+            if rule in lost
+            else _reading(held.get((rule, key), by_rule.get(rule)), key)
         ),
         seconds=time.perf_counter() - began,
         reads=len(reads.grids),
@@ -67,6 +79,19 @@ def _lost(stored: StoredRule, now_ms: int) -> Reading:
     )  # fmt: skip
 
 
+def _all_notable(found: Sequence[RuleView], held: Mapping[Key, RuleView]) -> Iterator[Reading]:
+    """Yield the notable readings of all rules; of alerts whose baselines stand still, those alone."""
+    for view in found:
+        yield from (reading for reading in _notable(view) if reading.key not in held)
+    for key, view in held.items():
+        yield from (reading for reading in _notable(view) if reading.key == key)
+
+
+def _all_keys(found: Sequence[RuleView], held: Mapping[Key, RuleView]) -> Iterator[Key]:
+    yield from (key for key in _keys(found) if key not in held)
+    yield from (key for view in held.values() for key in _keys([view]))
+
+
 def _notable(view: RuleView) -> Iterator[Reading]:
     """Yield breaches, errors, and, where the rule wants to hear of it, what is not known."""
     yield from (_error(view, {"server": server}, text) for server, text in view.errors.items())
@@ -81,7 +106,7 @@ def _notable(view: RuleView) -> Iterator[Reading]:
         yield view.reading(row)
 
 
-def _keys(found: Sequence[RuleView]) -> Iterator[tuple[str, LabelKey]]:
+def _keys(found: Sequence[RuleView]) -> Iterator[Key]:
     for view in found:
         wanted = view.view.codes[:, -1] != BREACH
         for row in view.rows():

@@ -15,7 +15,7 @@ from specscope_server.alerts.rules.judging import Sample, codes_of
 from specscope_server.alerts.rules.kinds import kinds
 from specscope_server.alerts.rules.matching import Matcher
 from specscope_server.alerts.rules.reads import Frame, Grid, Need
-from specscope_server.alerts.rules.schema import StoredRule
+from specscope_server.alerts.rules.schema import Rule, StoredRule
 from specscope_server.alerts.rules.views import CombinedView, Group, LeafView, RuleView, View
 from specscope_server.kit.signal import SignalSeries
 
@@ -33,6 +33,11 @@ class Reads:
     grids: dict[Need, Grid] = field(default_factory=dict)
     errors: dict[Need, dict[str, str]] = field(default_factory=dict)
     """Need → server name → reason."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Return every reason."""
+        return [text for errors in self.errors.values() for text in errors.values()]
 
     def get(self, need: Need) -> Grid:
         """Return the grid of a need. What fails for one server must not take the others along."""
@@ -79,7 +84,7 @@ def views(session: Session, frame: Frame, rules: Sequence[StoredRule]) -> tuple[
     leaves = [list(_leaves(stored.rule.condition)) for stored in rules]
     numbered: list[_Leaf] = []
     for stored, own in zip(rules, leaves, strict=True):
-        sample = Sample(_limit(stored.rule.min_n), _limit(stored.rule.min_requests))
+        sample = sample_of(stored.rule)
         numbered += [_Leaf(leaf, sample, len(numbered) + place) for place, leaf in enumerate(own)]
     judged = _judge(reads, numbered)
     start, found = 0, []
@@ -89,6 +94,11 @@ def views(session: Session, frame: Frame, rules: Sequence[StoredRule]) -> tuple[
         view = _view(stored.rule.condition, parts, len(frame.times_ms))
         found.append(RuleView(stored, view, frame, _errors(reads, own)))
     return found, reads
+
+
+def sample_of(rule: Rule) -> Sample:
+    """Return how much a rule asks for."""
+    return Sample(_limit(rule.min_n), _limit(rule.min_requests))
 
 
 def _limit(value: float | None) -> float:

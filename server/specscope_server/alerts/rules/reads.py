@@ -31,18 +31,23 @@ class Frame:
     state: AppState
     memo: dict[Hashable, Any] = field(default_factory=dict)
 
-    def query(self, window_ms: int, shift_ms: int = 0, launch: str | None = None) -> SignalQuery:
+    def query(self, window_ms: int, shift_ms: int = 0, held_ms: int | None = None) -> SignalQuery:
         """Return the question for a window that ends at each instant, ``shift_ms`` earlier."""
         first, last = int(self.times_ms[0]) - shift_ms, int(self.times_ms[-1]) - shift_ms
         step_ms = self.step_ms if len(self.times_ms) > 1 else window_ms
         return SignalQuery(
-            self.servers, first - step_ms, last, step_ms, window_ms, self.now_ms, self.state, launch,
-            self.memo,
+            self.servers, first - step_ms, last, step_ms, window_ms, self.now_ms, self.state, None,
+            self.memo, held_ms,
         )  # fmt: skip
 
     def only(self, server: Target) -> Frame:
         """Return the same of one server."""
         return Frame((server,), self.times_ms, self.step_ms, self.now_ms, self.state, self.memo)
+
+    def at(self, time_ms: int) -> Frame:
+        """Return the same at one instant alone."""
+        instant = np.array([time_ms], dtype=np.int64)
+        return Frame(self.servers, instant, 1_000, self.now_ms, self.state, self.memo)
 
 
 @dataclass
@@ -56,6 +61,8 @@ class Grid:
     page: str = ""
     times_ms: NDArray[np.int64] | None = None
     """The instants that the points are for (of a history: ends of its windows)."""
+    held_ms: int | None = None
+    """Of a baseline that stands still: the instant as of which it is."""
 
     @cached_property
     def keys(self) -> list[LabelKey]:
@@ -89,13 +96,21 @@ class Grid:
         """Return `Why` of each point."""
         return np.array([one.why for one in self.series], dtype=np.uint8).reshape(-1, self.size)
 
+    def only(self, rows: Sequence[int]) -> Grid:
+        """Return some of the series."""
+        chosen = [self.series[row] for row in rows]
+        return Grid(
+            chosen, self.size, self.unit, self.n_unit, self.page, self.times_ms, self.held_ms
+        )  # fmt: skip
+
     def _stack(self, rows: Sequence[Floats]) -> Floats:
         return np.array(rows, dtype=np.float64).reshape(-1, self.size)
 
     def aligned(self, keys: Sequence[LabelKey]) -> Grid:
         """Return the series of these keys in this order; one that is missing has no data."""
         known = dict(zip(self.keys, self.series, strict=True))
-        return Grid([known.get(key) or self._missing(key) for key in keys], self.size, self.unit, self.n_unit)
+        found = [known.get(key) or self._missing(key) for key in keys]
+        return Grid(found, self.size, self.unit, self.n_unit, held_ms=self.held_ms)
 
     def _missing(self, key: LabelKey) -> SignalSeries:
         unknown = np.full(self.size, np.nan)
@@ -117,10 +132,12 @@ class Points:
     signal: str
     window_ms: int
     shift_ms: int = 0
+    held_ms: int | None = None
+    """As of when the signal's own baseline stands still; None = it moves."""
 
     def read(self, session: Session, frame: Frame) -> Grid:
         """Return one point an instant."""
-        grid = grid_of(session, self.signal, frame.query(self.window_ms, self.shift_ms))
+        grid = grid_of(session, self.signal, frame.query(self.window_ms, self.shift_ms, self.held_ms))
         grid.times_ms = frame.times_ms
         return grid
 

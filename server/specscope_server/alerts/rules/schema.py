@@ -11,6 +11,7 @@ from specscope_server.alerts.rules.condition import ConditionBase, Pattern
 from specscope_server.alerts.rules.durations import Duration
 
 MAX_WAIT_MS = 7 * 86_400_000
+MAX_HOLD_MS = 30 * 86_400_000
 MAX_LABELS = 20
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,79}$")]
@@ -25,6 +26,12 @@ def _check_wait(length_ms: int) -> int:
 
 
 Wait: TypeAlias = Annotated[Duration, AfterValidator(_check_wait)]
+
+
+def _check_hold(length_ms: int) -> int:
+    if length_ms > MAX_HOLD_MS:
+        raise ValueError("at most 30d")
+    return length_ms
 
 
 def _check_page(path: str) -> str:
@@ -107,6 +114,13 @@ class Rule(BaseModel):
     condition: AnyCondition
     for_: Wait = Field(0, alias="for", description="How long it must hold before it fires", examples=["5m"])
     keep_firing_for: Wait = Field(0, description="How long it must be over before it resolves")
+    baseline_hold: Annotated[Duration, AfterValidator(_check_hold)] = Field(
+        7 * 86_400_000,
+        description="For how long, from the first breach on, what the rule compares with stands still, so "
+        "that a change that lasts does not become its own yardstick. After that it counts as what is normal "
+        "now, and the alert ends. At most 30d; `0s`: the baseline moves on at once",
+        examples=["7d"],
+    )
     min_n: float | None = Field(
         None, ge=0, le=1e12,
         description="Least sample, in the unit in which the signal counts; by default the signal judges",

@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session
 from specscope_server.alerts.rules import storing
 from specscope_server.alerts.rules.backtest import Backtest, Fire, backtest
 from specscope_server.alerts.rules.evaluate import evaluate, watched
+from specscope_server.alerts.rules.holding import Holds
 from specscope_server.alerts.rules.kinds import kinds, schema_of
 from specscope_server.alerts.rules.packed import pack
 from specscope_server.alerts.rules.problems import Problem, RuleError, read_rule
-from specscope_server.alerts.rules.reading import Reading
+from specscope_server.alerts.rules.reading import Reading, label_key
 from specscope_server.alerts.rules.schema import Origin, Rule, StoredRule
 from specscope_server.alerts.rules.schemas import (
     BacktestAnswer,
@@ -35,12 +36,13 @@ from specscope_server.alerts.rules.schemas import (
     VersionList,
 )
 from specscope_server.alerts.rules.signals import signals
+from specscope_server.alerts.states.machine import WAITING
 from specscope_server.kit.errors import Conflict, InvalidInput, NotFound
 from specscope_server.kit.names import did_you_mean
 from specscope_server.kit.signal import Target
 from specscope_server.kit.timeparse import parse_instant, to_iso
 from specscope_server.kit.web.state import AppState
-from specscope_server.models import AlertRule
+from specscope_server.models import AlertRule, AlertState
 from specscope_server.store.lookup import server_by_name
 
 MAX_PREVIEW = 200
@@ -188,11 +190,22 @@ def validate(session: Session, state: AppState, body: Any) -> Validation:
         problems = [ProblemItem(field=one.field, reason=one.reason) for one in error.problems]
         return Validation(is_valid=False, problems=problems, rule=None, now=[], is_limited=False)
     stored = StoredRule(rule=rule, version=0, origin=Origin.API, enabled=True)
-    found = list(evaluate(session, state, [stored], state.clock()))
+    now_ms = state.clock()
+    found = list(evaluate(session, state, [stored], now_ms, holds_of(session, rule, now_ms)))
     shown = [_preview(reading) for reading in found[:MAX_PREVIEW]]
     return Validation(
         is_valid=True, problems=[], rule=rule.document(), now=shown, is_limited=len(found) > MAX_PREVIEW
     )
+
+
+def holds_of(session: Session, rule: Rule, now_ms: int) -> Holds:
+    """Return as of when the baselines of this rule's alerts stand still, as live evaluation has it."""
+    query = select(AlertState.labels, AlertState.breach_since_ms).where(
+        AlertState.rule == rule.name, AlertState.state.in_([state.value for state in WAITING]),
+        AlertState.breach_since_ms.between(now_ms - rule.baseline_hold + 1, now_ms),
+    )  # fmt: skip
+    found = {label_key(orjson.loads(row.labels)): row.breach_since_ms for row in session.execute(query)}
+    return {rule.name: found}
 
 
 def _preview(reading: Reading) -> Preview:

@@ -73,8 +73,10 @@ def _read(row: AlertRule) -> tuple[Rule, str]:
     return readable_part(row.name, body), reason
 
 
-def sync(engine: Engine, file_rules: Sequence[Rule] | None, now_ms: int) -> None:
-    """Bring pack and file into the store; ``file_rules`` None = no file is used, its rules go."""
+def sync(engine: Engine, file_rules: Sequence[Rule] | None, now_ms: int) -> list[str]:
+    """Bring pack and file into the store; ``file_rules`` None = no file is used, its rules go. Return the
+    names of those that are gone, whose alerts end.
+    """
     wanted = {rule.name: (rule, Origin.PACK) for rule in pack().values()}
     wanted |= {rule.name: (rule, Origin.FILE) for rule in file_rules or ()}
     with writing(engine) as session:
@@ -82,10 +84,11 @@ def sync(engine: Engine, file_rules: Sequence[Rule] | None, now_ms: int) -> None
         changed = overridden(session, rows)
         for name, (rule, origin) in wanted.items():
             _bring(session, rows.get(name), rule, origin, name in changed, now_ms)
-        for name, row in rows.items():
-            if row.origin != Origin.API and name not in wanted:
-                _audit(session, now_ms, row.origin, "rule.remove", name, row.body, None)
-                session.delete(row)
+        gone = [name for name, row in rows.items() if row.origin != Origin.API and name not in wanted]
+        for name in gone:
+            _audit(session, now_ms, rows[name].origin, "rule.remove", name, rows[name].body, None)
+            session.delete(rows[name])
+    return sorted(gone)
 
 
 def _bring(

@@ -6,6 +6,9 @@
 `no_data` and `error` stand apart: of a series that is neither pending nor firing they are its state; one that
 is stays what it is, and the time in which nothing is known counts neither towards a fire nor towards its end.
 A fire has one resolve: while it recovers it is still the same fire.
+
+From the first breach until it is over, what the alert is compared with stands still (`held_ms`): else a
+change that lasts would become its own yardstick, and the alert would end although nothing got better.
 """
 
 from __future__ import annotations
@@ -65,6 +68,8 @@ class AlertState:
     fired_ms: int | None = None
     breach_last_ms: int | None = None
     resolved_ms: int | None = None
+    breach_since_ms: int | None = None
+    """When it began to breach, recoveries that were none included; None = it is over, or never did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,17 @@ def advance(
     )  # fmt: skip
 
 
+def held_ms(state: AlertState, now_ms: int, hold_ms: int) -> int | None:
+    """Return the instant at which the baseline of an alert stands still now; None = it moves on.
+
+    It does for ``hold_ms`` after the first breach at most: what lasts longer is what is normal now.
+    """
+    began_ms = state.breach_since_ms
+    if began_ms is None or state.state not in WAITING or not began_ms <= now_ms < began_ms + hold_ms:
+        return None
+    return began_ms
+
+
 def retire(before: AlertState, now_ms: int, reason: str) -> tuple[AlertState, Transition | None]:
     """Return the state after its rule was turned off or removed: whatever it was is over."""
     if before.state in (State.NORMAL, State.RESOLVED):
@@ -123,6 +139,7 @@ def retire(before: AlertState, now_ms: int, reason: str) -> tuple[AlertState, Tr
         seen_ms=now_ms,
         counting_since_ms=None,
         resolved_ms=now_ms if is_on else before.resolved_ms,
+        breach_since_ms=None,
     )
     return after, Transition(before.state, to, now_ms, reason, before.alert_id if is_on else None)
 
@@ -160,7 +177,10 @@ def _next(now: AlertState, seen: Seen, now_ms: int, timing: Timing) -> AlertStat
 def _from_quiet(now: AlertState, seen: Seen, now_ms: int, timing: Timing) -> AlertState:
     match seen:
         case Seen.BREACH:
-            begun = replace(now, state=State.PENDING, counting_since_ms=now_ms, breach_last_ms=now_ms)
+            begun = replace(
+                now, state=State.PENDING, counting_since_ms=now_ms, breach_last_ms=now_ms,
+                breach_since_ms=now_ms,
+            )  # fmt: skip
             return _fire_if_due(begun, now_ms, timing)
         case Seen.UNKNOWN if now.state is not State.RESOLVED:
             return replace(now, state=State.NO_DATA)
@@ -175,7 +195,7 @@ def _from_pending(now: AlertState, seen: Seen, now_ms: int, timing: Timing) -> A
         case Seen.BREACH:
             return _fire_if_due(replace(now, breach_last_ms=now_ms), now_ms, timing)
         case Seen.OK | Seen.VANISHED:
-            return replace(now, state=State.NORMAL, counting_since_ms=None)
+            return replace(now, state=State.NORMAL, counting_since_ms=None, breach_since_ms=None)
         case _:
             return now
 
@@ -224,4 +244,6 @@ def _resolve_if_due(now: AlertState, seen: Seen, now_ms: int, timing: Timing) ->
         least_ms = max(least_ms, timing.missing_ms)
     if now_ms - now.counting_since_ms < least_ms:
         return now
-    return replace(now, state=State.RESOLVED, counting_since_ms=None, resolved_ms=now_ms)
+    return replace(
+        now, state=State.RESOLVED, counting_since_ms=None, resolved_ms=now_ms, breach_since_ms=None
+    )  # fmt: skip

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from specscope_server.alerts.numbers import moment
 from specscope_server.alerts.rules.condition import SignalCondition, Window
 from specscope_server.alerts.rules.durations import write_duration
 from specscope_server.alerts.rules.judging import Judged
 from specscope_server.alerts.rules.reads import Grid, Need, Points
+from specscope_server.alerts.rules.still import Still
 from specscope_server.kit.signal import Why
 
 
@@ -29,6 +31,11 @@ class Condition(SignalCondition):
     def needs(self) -> tuple[Need, ...]:
         """Return what is read: now, and what was there."""
         return Points(self.signal, self.window), Points(self.signal, self.lookback, self.window)
+
+    def held(self, at_ms: int) -> tuple[Need, ...]:
+        """Return what is read while what was there stands still."""
+        now, seen = self.needs()
+        return now, Still(seen, at_ms)
 
 
 def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
@@ -50,7 +57,9 @@ def explain(
     """Return in words what is missing."""
     before = float(reads[1].value[place])
     window, lookback = write_duration(condition.window), write_duration(condition.lookback)
-    words = f"{condition.signal} has no value in the last {window}; it had in the {lookback} before"
+    held_ms = reads[1].held_ms
+    when = "before" if held_ms is None else f"before {moment(held_ms - condition.window)}"
+    words = f"{condition.signal} has no value in the last {window}; it had in the {lookback} {when}"
     if not is_breach:
         words = f"{condition.signal} is there in the last {window}, or the engine is idle"
     return words, {"signal": condition.signal, "before": before if before == before else None}

@@ -3,7 +3,8 @@
 With m = median and s = 1.4826 · MAD of the windows before (the factor makes s the standard deviation where
 values are normal), a value breaches when |x − m| > k · s and |x − m| > share · |m|. Outliers among the past
 move neither m nor s much, up to half of it. The second limit keeps a nearly constant past, whose s is
-about 0, from making every wiggle a finding. A lasting change stops to breach when it fills half of the past.
+about 0, from making every wiggle a finding. While an alert is pending or fires, the past is what lay before
+it began; else a change would stop to breach when it fills half of the past.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from specscope_server.alerts.numbers import number
+from specscope_server.alerts.numbers import moment, number
 from specscope_server.alerts.rules.condition import SignalCondition, Window
 from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, History, Need, Points
+from specscope_server.alerts.rules.still import Still
 from specscope_server.kit.signal import Floats, Why
 
 TO_SIGMA = 1.4826
@@ -50,6 +52,11 @@ class Condition(SignalCondition):
             self.signal, self.window, self.history // self.window
         )
 
+    def held(self, at_ms: int) -> tuple[Need, ...]:
+        """Return what is read while the past stands still."""
+        now, before = self.needs()
+        return now, Still(before, at_ms)
+
 
 def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
     """Compare each point with the windows before it."""
@@ -78,7 +85,9 @@ def past(reads: Sequence[Grid], condition: Condition) -> tuple[Floats, Floats, N
     padded = np.concatenate((np.full((len(usable), count), np.nan), usable), axis=1)
     # The windows of a point end at least a window before it; the last point lies a window after the last end.
     assert grid.times_ms is not None
-    back = -((grid.times_ms - ends[-1] - condition.window) // condition.window)
+    # Of a past that stands still, each later point has the one of the last.
+    last_ms = ends[-1] + condition.window
+    back = -((np.minimum(grid.times_ms, last_ms) - last_ms) // condition.window)
     stop = len(ends) - back
     places = np.clip(stop, 0, None)[:, None] + np.arange(count)[None, :]
     rows = padded[:, places]
@@ -106,8 +115,10 @@ def explain(
     middle, scale, known = (array[place] for array in past(reads, condition))
     value = float(grid.value[place])
     far = abs(value - middle) / scale if scale > 0 else np.inf
+    held_ms = reads[1].held_ms
+    when = "" if held_ms is None else f" {moment(held_ms)}, when this began,"
     words = (
-        f"{number(value, grid.unit)}, while the median of the {int(known)} windows before is "
+        f"{number(value, grid.unit)}, while the median of the {int(known)} windows before{when} is "
         f"{number(float(middle), grid.unit)}"
     )
     if np.isfinite(far):

@@ -10,23 +10,21 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from specscope_server.acceptance.statistics import Ratio
-from specscope_server.alerts.numbers import interval, number
+from specscope_server.alerts.numbers import interval, moment, number
 from specscope_server.alerts.rules.baselines import OfLaunch, Preceding
 from specscope_server.alerts.rules.condition import SignalCondition, Window
 from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need, Points
+from specscope_server.alerts.rules.still import HOUR_MS, WEEK_MS, SameHour, Still
 from specscope_server.kit.signal import Floats, Why
 from specscope_server.timing.statistics import relative_change
 
-DAY_MS, WEEK_MS, HOUR_MS = 86_400_000, 604_800_000, 3_600_000
+DAY_MS = 86_400_000
 BASELINES = ("preceding", "same_hour_last_week", "previous_launch")
 WORDS = {
     "preceding": "the time before", "same_hour_last_week": "the same hour last week",
     "previous_launch": "the launch before",
 }  # fmt: skip
-
-
-SWALLOWED = "; a change that lasts becomes part of the time before, so this need not mean that it is over"
 
 
 class Condition(SignalCondition):
@@ -63,10 +61,28 @@ class Condition(SignalCondition):
         """Return what is read: now, and the baseline."""
         now = Points(self.signal, self.window)
         if self.baseline == "preceding":
-            return now, Preceding(self.signal, self.baseline_window, self.window)
+            return now, self.preceding
         if self.baseline == "same_hour_last_week":
             return now, Points(self.signal, HOUR_MS, WEEK_MS - HOUR_MS // 2)
-        return now, OfLaunch(self.signal, self.baseline.partition(":")[2])
+        return now, OfLaunch(self.signal, self.launch)
+
+    def held(self, at_ms: int) -> tuple[Need, ...]:
+        """Return what is read while the baseline stands still."""
+        now, base = self.needs()
+        if self.baseline == "same_hour_last_week":
+            return now, SameHour(self.signal, at_ms - self.window)
+        # Also of a launch with a name: it may still run, and then what is wrong now is part of it.
+        return now, Still(base, at_ms - self.window if self.launch else at_ms)
+
+    @property
+    def preceding(self) -> Preceding:
+        """Return the baseline of the time before."""
+        return Preceding(self.signal, self.baseline_window, self.window)
+
+    @property
+    def launch(self) -> str:
+        """Return the id of the launch that is the baseline; '' = none is named."""
+        return self.baseline.partition(":")[2]
 
 
 def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
@@ -106,11 +122,19 @@ def _ratio(*parts: float) -> Ratio:
     return Ratio(value, low, high)
 
 
-def _may_go_on(condition: Condition, change: float) -> bool:
-    """Tell whether a change that is none may be one that lasted so long that it is in its own baseline."""
-    if condition.baseline != "preceding":
-        return False
-    return change > condition.rise / 2 if condition.rise is not None else change < -(condition.drop or 0) / 2
+def _against(condition: Condition, base: Grid) -> str:
+    """Return what it is compared with; of a baseline that stands still, what lay before it began."""
+    if condition.baseline == "preceding":
+        length = f"the {condition.baseline_window / 3_600_000:.3g} h"
+        if base.held_ms is None:
+            return f"{length} before"
+        return f"{length} up to {moment(condition.preceding.end_ms(base.held_ms))}, before this began"
+    words = WORDS.get(condition.baseline, condition.baseline.replace(":", " "))
+    if base.held_ms is None or condition.launch:
+        return words
+    if condition.baseline == "same_hour_last_week":
+        return "the same hour of the last week before this began"
+    return f"{words} when this began, {moment(base.held_ms)}"
 
 
 def explain(
@@ -122,15 +146,10 @@ def explain(
     one = Grid([grid.series[row]], grid.size), Grid([base.series[row]], base.size)
     change, low, high = (float(array[0, place[1]]) for array in changes(*one))
     now, before = float(grid.value[place]), float(base.value[place])
-    against = WORDS.get(condition.baseline, condition.baseline.replace(":", " "))
-    if condition.baseline == "preceding":
-        against = f"the {condition.baseline_window / 3_600_000:.3g} h before"
     words = (
-        f"{number(now, grid.unit)} against {number(before, grid.unit)} in {against}: "
+        f"{number(now, grid.unit)} against {number(before, grid.unit)} in {_against(condition, base)}: "
         f"{100 * change:+.1f} %{interval(low, high, '1')}"
     )
-    if not is_breach and _may_go_on(condition, change):
-        words += SWALLOWED
     evidence = {
         "signal": condition.signal, "baseline": condition.baseline, "before": before, "change": change,
         "change_lower": low, "change_upper": high,

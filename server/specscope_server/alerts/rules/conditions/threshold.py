@@ -12,6 +12,7 @@ from specscope_server.alerts.numbers import interval, number
 from specscope_server.alerts.rules.condition import SignalCondition
 from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need, Points, Whys
+from specscope_server.alerts.rules.signals import signals
 from specscope_server.kit.signal import Why
 
 
@@ -48,6 +49,13 @@ class Condition(SignalCondition):
     def needs(self) -> tuple[Need, ...]:
         """Return what is read."""
         return (Points(self.signal, self.window),)
+
+    def held(self, at_ms: int) -> tuple[Need, ...] | None:
+        """Return what is read while the baseline of a signal that has one stands still."""
+        known = signals().get(self.signal)
+        if known is None or not known.has_baseline:
+            return None
+        return (Points(self.signal, self.window, held_ms=at_ms),)
 
 
 def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
