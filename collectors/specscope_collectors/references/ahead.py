@@ -62,8 +62,8 @@ class Ahead:
         except DumpError as error:
             return error
         rows = choose_rows(len(sample.token_ids), name, self._seed)
-        for state in places_of_states(sample):
-            opened.prefetch(state.raw, rows)
+        if opened.content is not None:
+            opened.content.ask_for([state.raw for state in places_of_states(sample)], rows)
         return opened, sample, rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,23 @@ from threadpoolctl import threadpool_limits
 from specscope_collectors.references.ahead import Ahead
 from specscope_collectors.references.checkpointing import Checkpoint, Looked, Saved
 from specscope_collectors.references.choosing import ROWS_OF_A_REQUEST, choose_files
+from specscope_collectors.references.contents import Memory
 from specscope_collectors.references.document import Reference
 from specscope_collectors.references.errors import DumpError
 from specscope_collectors.references.final_norm import Floats, squares
 from specscope_collectors.references.manifests import Manifest
+from specscope_collectors.references.opening import DumpFile
 from specscope_collectors.references.projection import SKETCH, projection_of
-from specscope_collectors.references.reading import Dump, Refusals, fingerprint_of, states_of, told_slots
+from specscope_collectors.references.reading import (
+    Dump,
+    Refusals,
+    fingerprint_of,
+    ln_norms_of_rows,
+    states_of,
+    told_slots,
+)
 from specscope_collectors.references.row_classes import HEAD_POSITIONS, sink_limit
-from specscope_collectors.references.shapes import Told
+from specscope_collectors.references.shapes import Sample, Told
 from specscope_collectors.references.showing import Shown
 from specscope_collectors.references.sums import COMPARED_ROWS, Rows, SlotSums, States, Table
 from specscope_collectors.references.telling import Read, tell
@@ -95,6 +104,7 @@ class Building:
                 f"the weight of the final norm has {len(order.norm_weight)} values for states of {width}"
             )
         self._sketching = projection_of(width, SKETCH)
+        self._memory = Memory()
         self._scratch = np.zeros((2, ROWS_OF_A_REQUEST, width), np.float32)
         self._places = len(self._first.slots) + (self._first.last is not None)
         with one_thread():
@@ -145,16 +155,16 @@ class Building:
         for number in range(min(PILOTS, len(self._chosen))):
             try:
                 opened, sample, rows = ahead.open(number)
+                rows = rows[rows >= HEAD_POSITIONS]
+                found = ln_norms_of_rows(opened, sample, rows, self._memory, is_asked_for=True)
+                states = self._states(opened, sample, rows) if shown.begin() else ()
             except DumpError:
                 continue
-            rows = rows[rows >= HEAD_POSITIONS]
-            is_shown = shown.begin()
-            for place, values in enumerate(
-                states_of(opened, sample, rows, self._scratch[0], is_asked_for=True)
-            ):
-                norms[place].append(States(values, self._scratch[1]).ln_norms)
-                if is_shown:
-                    shown.add(place, rows, sample.token_ids[rows], values, norms[place][-1])
+            for place, ln_norms in enumerate(found):
+                norms[place].append(ln_norms)
+            for place, values in enumerate(states):
+                values[~np.isfinite(found[place])] = 0
+                shown.add(place, rows, sample.token_ids[rows], values, found[place])
             body = sample.token_ids if sample.loss_mask is None else sample.token_ids[sample.loss_mask]
             counts.update(body.tolist())
         common = sorted(counts, key=lambda token: (-counts[token], token))[:COMMON_IDS]
@@ -163,9 +173,13 @@ class Building:
         limits = [sink_limit(np.concatenate(each)) for each in norms]
         return Looked(self._dump.layout, limits, tuple(sorted(set(ids))), shown)
 
+    def _states(self, opened: DumpFile, sample: Sample, rows: NDArray[np.int64]) -> Iterator[Floats]:
+        return states_of(opened, sample, rows, self._scratch[0], self._memory, is_asked_for=True)
+
     def _read(self, number: int) -> None:
         try:
             opened, sample, chosen = self._ahead.open(number)
+            read = self._states(opened, sample, chosen)
         except DumpError as error:
             self._refused.add(self._chosen[number], error)
             return
@@ -182,9 +196,7 @@ class Building:
             "is_answer": rows.is_answer,
         }  # fmt: skip
         is_compared = self._table.rows < COMPARED_ROWS
-        for place, values in enumerate(
-            states_of(opened, sample, chosen, self._scratch[0], is_asked_for=True)
-        ):
+        for place, values in enumerate(read):
             states = States(values, self._scratch[1])
             self._sums[place].add(rows, states)
             columns[f"ln_norm_{place}"] = states.ln_norms

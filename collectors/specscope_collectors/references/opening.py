@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import mmap
 import stat
 import tempfile
 import zlib
@@ -11,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
 import zstandard
-from numpy.typing import NDArray
 
+from specscope_collectors.references.contents import Content
 from specscope_collectors.references.errors import NO_MEMORY, DumpError
 from specscope_collectors.references.pickles import Described
 from specscope_collectors.references.safetensors import is_safetensors, read_safetensors
@@ -47,22 +45,8 @@ class DumpFile:
     """Tensors of types that are not read, such as float8."""
     values: dict[str, Plain] = field(default_factory=dict)
     """What stands beside the tensors, e.g. ``conversation_id``."""
-    mapped: mmap.mmap | None = None
-    """The content, unpacked."""
-
-    def prefetch(self, raw: NDArray[Any], rows: NDArray[np.int64]) -> None:
-        """Let the system read rows of a view at once, instead of one page after the other."""
-        if self.mapped is None or raw.ndim != 2 or not raw.size or raw.strides[0] < mmap.PAGESIZE:
-            return
-        base = np.frombuffer(self.mapped, np.uint8).__array_interface__["data"][0]
-        first = raw.__array_interface__["data"][0] - base
-        length = (raw.shape[1] - 1) * raw.strides[1] + raw.itemsize
-        for row in rows.tolist():
-            start = first + row * raw.strides[0]
-            if not 0 <= start < len(self.mapped):  # a view of something else
-                return
-            aligned = start - start % mmap.PAGESIZE
-            self.mapped.madvise(mmap.MADV_WILLNEED, aligned, start - aligned + length)
+    content: Content | None = None
+    """Its bytes, unpacked."""
 
 
 def open_dump(path: Path, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> DumpFile:
@@ -87,14 +71,14 @@ def _open(path: Path, max_inflated_bytes: int) -> DumpFile:
         beginning = file.read(16)
         compression = _compression(beginning)
         if compression == NONE:
-            content = _mapped(file)
+            content = _content(file)
         else:
             with tempfile.TemporaryFile(prefix="specscope-dump-") as inflated:
                 file.seek(0)
                 _inflate(file, inflated, compression, max_inflated_bytes)
-                content = _mapped(inflated)
-    opened = DumpFile(path, "torch", compression, found.st_size, mapped=content)
-    _read(opened, memoryview(content))
+                content = _content(inflated)
+    opened = DumpFile(path, "torch", compression, found.st_size, content=content)
+    _read(opened, content)
     return opened
 
 
@@ -102,14 +86,11 @@ def _compression(beginning: bytes) -> str:
     return "gzip" if beginning.startswith(GZIP) else "zstd" if beginning.startswith(ZSTD) else NONE
 
 
-def _mapped(file: IO[bytes]) -> mmap.mmap:
-    """Return a file's content, of which only the pages that are touched are read."""
+def _content(file: IO[bytes]) -> Content:
     file.seek(0, 2)
     if not file.tell():
         raise DumpError("it holds nothing once it is unpacked")
-    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mapped.madvise(mmap.MADV_RANDOM)
-    return mapped
+    return Content(file.fileno())
 
 
 def _inflate(source: IO[bytes], target: IO[bytes], compression: str, limit: int) -> None:
@@ -144,10 +125,11 @@ def _cut_off(compression: str, size: int) -> str:
     )
 
 
-def _read(opened: DumpFile, content: memoryview) -> None:
+def _read(opened: DumpFile, whole_content: Content) -> None:
+    content = memoryview(whole_content.mapped)
     beginning = bytes(content[:16])
     if beginning.startswith(ZIP):
-        archive = Archive(content)
+        archive = Archive(content, whole_content.ask)
         _Flattening(opened, archive).visit("", archive.tree(), 0)
     elif is_safetensors(beginning, len(content)):
         opened.container = "safetensors"

@@ -2,7 +2,8 @@
 
 Allowed are `collections.OrderedDict`, `torch._utils._rebuild_tensor_v2` and torch's storages, and none of
 these is what it says: they stand for an empty dict and for descriptions. All else that a pickle asks for is
-refused by its name, before anything is built. Only the opcodes that plain data need are let in.
+refused by its name, where it asks for it; what it had before is lists, dicts and descriptions. Only the
+opcodes that plain data need are known.
 
 Keys of dicts are text or numbers. The unpickler in C would hash any key: of tuples within tuples that takes
 forever, or overflows the stack of the process. Of the one in Python, the step that fills dicts is replaced.
@@ -28,6 +29,7 @@ EMPTY_DICT EMPTY_LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 SETITEM SETITEMS AP
 BINPUT LONG_BINPUT BINGET LONG_BINGET MEMOIZE GLOBAL STACK_GLOBAL BINPERSID REDUCE
 """
 OPCODES = frozenset(_PLAIN.split())
+NAMES = {ord(opcode.code): opcode.name for opcode in pickletools.opcodes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,21 @@ def _ordered_dict() -> dict[str | int, Any]:
 _REBUILD = _Rebuild()
 
 
+class _Steps(dict[int, Callable[[Any], None]]):
+    """What to do at each opcode."""
+
+    def __missing__(self, code: int) -> Callable[[Any], None]:
+        if code not in NAMES:
+            raise DumpError(f"its pickle is damaged (no opcode {code})")
+        raise DumpError(refusal(f"the opcode {NAMES[code]}"))
+
+
 class _Restricted(pickle._Unpickler):
-    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = _Steps(
+        {code: step for code, step in pickle._Unpickler.dispatch.items() if NAMES[code] in OPCODES}
+    )
     stack: list[Any]
+    memo: dict[int, Any]
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("collections", "OrderedDict"):
@@ -114,6 +128,13 @@ class _Restricted(pickle._Unpickler):
         items = self.pop_mark()  # type: ignore[attr-defined]  # of the stack since the last mark
         _put(self.stack[-1], items)
 
+    def load_long_binput(self) -> None:
+        place = int.from_bytes(self.read(4), "little")  # type: ignore[attr-defined]
+        if place > MAX_PICKLE_BYTES:
+            raise DumpError("its pickle is damaged (a memo beyond its size)")
+        self.memo[place] = self.stack[-1]
+
+    dispatch[pickle.LONG_BINPUT[0]] = load_long_binput
     dispatch[pickle.SETITEM[0]] = load_setitem
     dispatch[pickle.SETITEMS[0]] = load_setitems
 
@@ -149,7 +170,6 @@ def read_pickle(content: bytes) -> Any:
             f"its pickle has {len(content)} bytes, over {MAX_PICKLE_BYTES}: no sample of hidden states"
         )
     try:
-        _look_through(content)
         return _Restricted(io.BytesIO(content)).load()
     except DumpError:
         raise
@@ -157,15 +177,3 @@ def read_pickle(content: bytes) -> Any:
         raise DumpError("its pickle cannot be read within bounds") from None
     except Exception as error:  # a damaged pickle may raise nearly anything
         raise DumpError(f"its pickle is damaged ({type(error).__name__})") from None
-
-
-def _look_through(content: bytes) -> None:
-    """Refuse opcodes that plain data do not need, and memo places that would take memory for nothing."""
-    for opcode, argument, _ in pickletools.genops(content):
-        if opcode.name == "GLOBAL" and isinstance(argument, str):
-            module, _, name = argument.partition(" ")
-            _Restricted(io.BytesIO(b"")).find_class(module, name)
-        if opcode.name not in OPCODES:
-            raise DumpError(refusal(f"the opcode {opcode.name}"))
-        if "BINPUT" in opcode.name and isinstance(argument, int) and argument > len(content):
-            raise DumpError("its pickle is damaged (a memo beyond its size)")

@@ -6,22 +6,27 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specscope_collectors.references.contents import Integers, Memory
 from specscope_collectors.references.errors import AmbiguousWidthError, DumpError
 from specscope_collectors.references.opening import DumpFile, open_dump
 from specscope_collectors.references.shapes import Sample, State, Told, classify
-from specscope_collectors.references.sums import Floats
-from specscope_collectors.references.tensors import floats
+from specscope_collectors.references.sums import Floats, ln_norms_of
+from specscope_collectors.references.tensors import widened
 from specscope_collectors.references.texts import whole
 from specscope_collectors.references.walking import path_of
 from specscope_collectors.references.writers import NOBODY, Writer, writer_of
 
 EXAMPLES = 5
+ROWS_AT_ONCE = 16
+"""Of which norms are computed: so few that they stay near the processor."""
 ROWS_FOLDER = re.compile(r"(?:^|/)rows_[0-9]+-[0-9]+/")
 _NUMBER = re.compile(r"[0-9]+")
 
@@ -129,19 +134,69 @@ def places_of_states(sample: Sample) -> list[State]:
 
 
 def states_of(
-    opened: DumpFile, sample: Sample, rows: NDArray[np.int64], into: Floats | None = None,
-    *, is_asked_for: bool = False,
+    opened: DumpFile, sample: Sample, rows: Integers, into: Floats | None = None,
+    memory: Memory | None = None, *, is_asked_for: bool = False,
 ) -> Iterator[Floats]:  # fmt: skip
-    """Yield the states of these rows, slot by slot and then the last state, each (rows, H) in float32.
+    """Return the states of these rows, slot by slot and then the last state, each (rows, H) in float32.
 
-    ``into``: memory for one of them, which the next one then overwrites. ``is_asked_for``: the system
-    was told already that these rows will be read.
+    All of them are read here, and widened one by one. ``into``: memory for one of them, which the next one
+    then overwrites; ``memory``: for what is read. ``is_asked_for``: the system was told already that these
+    rows will be read. Raises DumpError, whose text begins with the path.
     """
     places = places_of_states(sample)
-    for state in places if not is_asked_for else ():
-        opened.prefetch(state.raw, rows)
-    for state in places:
-        yield floats(state.raw, state.dtype, rows, into)
+    read = _rows_of(opened, places, rows, memory, is_asked_for)
+    return (widened(raw, state.dtype, into) for state, raw in zip(places, read, strict=True))
+
+
+def ln_norms_of_rows(
+    opened: DumpFile, sample: Sample, rows: Integers, memory: Memory | None = None,
+    *, is_asked_for: bool = False,
+) -> list[Floats]:  # fmt: skip
+    """Return ln‖h‖ of these rows, slot by slot and then of the last state, in little memory.
+
+    A few rows at a time are read, widened and squared near the processor, while the system reads the next.
+    Raises DumpError, whose text begins with the path.
+    """
+    places, memory = places_of_states(sample), memory or Memory()
+    energies = [np.zeros(len(rows), np.float32) for _ in places]
+    scratch = np.zeros((ROWS_AT_ONCE, sample.hidden_size), np.float32)
+    blocks = _blocks_of(opened, places, rows, memory, is_asked_for)
+    with np.errstate(over="ignore", invalid="ignore"), told_of(opened):
+        for number, block in enumerate(blocks):
+            for energy, state, raw in zip(energies, places, block, strict=True):
+                values = widened(raw, state.dtype, scratch)
+                np.multiply(values, values, out=values)
+                values.sum(axis=1, out=energy[number * ROWS_AT_ONCE : number * ROWS_AT_ONCE + len(values)])
+    return [ln_norms_of(energy) for energy in energies]
+
+
+def _blocks_of(
+    opened: DumpFile, places: list[State], rows: Integers, memory: Memory, is_asked_for: bool
+) -> Iterator[list[NDArray[Any]]]:
+    views = [state.raw for state in places]
+    if opened.content is not None:
+        return opened.content.read_some(views, rows, memory, ROWS_AT_ONCE, is_asked_for=is_asked_for)
+    parts = (rows[first : first + ROWS_AT_ONCE] for first in range(0, len(rows), ROWS_AT_ONCE))
+    return ([raw[part] for raw in views] for part in parts)
+
+
+@contextmanager
+def told_of(opened: DumpFile) -> Iterator[None]:
+    """Begin the text of a DumpError with the path."""
+    try:
+        yield
+    except DumpError as error:
+        raise DumpError(f"{opened.path}: {error}") from None
+
+
+def _rows_of(
+    opened: DumpFile, places: list[State], rows: Integers, memory: Memory | None, is_asked_for: bool
+) -> list[NDArray[Any]]:
+    views = [state.raw for state in places]
+    if opened.content is None:
+        return [raw[rows] for raw in views]
+    with told_of(opened):
+        return opened.content.read(views, rows, memory or Memory(), is_asked_for=is_asked_for)
 
 
 def fingerprint_of(opened: DumpFile, sample: Sample) -> str:

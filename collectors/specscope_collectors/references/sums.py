@@ -67,6 +67,7 @@ class SlotSums:
         self.tokens = np.zeros((GROUPS, len(token_ids), hidden_size))
         """Σu of each token id."""
         self.token_rows = np.zeros((GROUPS, len(token_ids)), np.int64)
+        self._direction = np.zeros(hidden_size, np.float32)
 
     def add(self, rows: Rows, states: States) -> None:
         """Add the rows of one request.
@@ -88,8 +89,27 @@ class SlotSums:
         taken = np.flatnonzero(others & (self._known[places] == rows.ids))
         groups = rows.is_answer[taken].astype(np.int64)
         np.add.at(self.token_rows, (groups, places[taken]), 1)
-        for row, group, place in zip(taken.tolist(), groups.tolist(), places[taken].tolist(), strict=True):
-            self.tokens[group, place] += states.values[row] * states.scale[row]
+        # Rows of one sum follow each other, in their order: the sum is then near the processor.
+        order = np.argsort(groups * len(self._known) + places[taken], kind="stable")
+        for row, group, place in zip(
+            taken[order].tolist(), groups[order].tolist(), places[taken][order].tolist(), strict=True
+        ):
+            np.multiply(states.values[row], states.scale[row], out=self._direction)
+            self.tokens[group, place] += self._direction
+
+
+def norms_of(energy: Floats) -> Floats:
+    """Return ‖h‖ of ‖h‖², which is changed."""
+    energy[energy < LEAST_ENERGY] = 0
+    norms: Floats = np.sqrt(energy)
+    return norms
+
+
+def ln_norms_of(energy: Floats) -> Floats:
+    """Return ln‖h‖ of ‖h‖² as `States` has it, for those who need nothing else of the states."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = np.log(norms_of(energy))
+    return found
 
 
 class States:
@@ -102,9 +122,7 @@ class States:
             self.squares: Floats = np.multiply(
                 values, values, out=into[: len(values)] if into is not None else None
             )
-            energy = self.squares.sum(axis=1)
-            energy[energy < LEAST_ENERGY] = 0
-            norms = np.sqrt(energy)
+            norms = norms_of(self.squares.sum(axis=1))
             self.ln_norms: Floats = np.log(norms)
             """−∞ for rows of zeros (or below `LEAST_ENERGY`), not finite where a value is not."""
         self.is_good = np.isfinite(self.ln_norms)

@@ -51,17 +51,17 @@ class Unread:
     storage_bytes: int
 
 
-def floats(
-    raw: NDArray[Any], dtype: Dtype, rows: NDArray[np.int64], into: NDArray[np.float32] | None = None
-) -> NDArray[np.float32]:
-    """Return these rows of a view as float32, shape (rows, width); no other row is read.
+def floats(raw: NDArray[Any], dtype: Dtype, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return these rows of a view as float32, shape (rows, width); no other row is read."""
+    return as_float32(raw[rows], dtype)
 
-    ``into`` is memory to put them in: fresh memory for each request costs more than the arithmetic.
-    """
+
+def widened(raw: NDArray[Any], dtype: Dtype, into: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    """Return elements as float32, in ``into`` if it is given: fresh memory costs more than the arithmetic."""
     if into is None:
-        return as_float32(raw[rows], dtype)
-    found = into[: len(rows)]
-    put_float32(raw[rows], dtype, found)
+        return as_float32(raw, dtype)
+    found = into[: len(raw)]
+    put_float32(raw, dtype, found)
     return found
 
 

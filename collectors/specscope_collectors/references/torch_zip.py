@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from specscope_collectors.references.errors import DumpError
@@ -12,8 +14,13 @@ from specscope_collectors.references.pickles import read_pickle
 
 MAX_DIRECTORY_BYTES = 4 << 20
 LOCAL_HEADER_BYTES = 30
+HEADER_BYTES, MAX_ASKED = 4_096, 64
+"""Of the headers of entries, which stand all over the file: asked for at once, not waited for one by one."""
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """First bytes of what torch wrote before 1.6."""
+
+
+Ask = Callable[[Iterable[tuple[int, int]]], None]
 
 
 class _Bounded(io.RawIOBase):
@@ -52,8 +59,8 @@ class _Bounded(io.RawIOBase):
 class Archive:
     """The entries of one file."""
 
-    def __init__(self, content: memoryview) -> None:
-        """Read the directory. Raises DumpError."""
+    def __init__(self, content: memoryview, ask: Ask = lambda places: None) -> None:
+        """Read the directory. ``ask`` lets the system read (offset, length). Raises DumpError."""
         self._content = content
         try:
             with zipfile.ZipFile(_Bounded(content)) as found:
@@ -69,6 +76,7 @@ class Archive:
         pickles = [name for name in self._entries if name == "data.pkl" or name.endswith("/data.pkl")]
         if len(pickles) != 1:
             raise DumpError("it is a zip archive without one data.pkl: torch did not write it")
+        ask([(info.header_offset, HEADER_BYTES) for info in islice(self._entries.values(), MAX_ASKED)])
         self._prefix = pickles[0][: -len("data.pkl")]
         order = self._prefix + "byteorder"
         if order in self._entries and bytes(self._bytes_of(order)).strip() != b"little":
