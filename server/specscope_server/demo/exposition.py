@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -69,12 +70,17 @@ class Family:
 
 
 def _line(name: str, labels: Labels, value: float) -> str:
+    return f"{name}{_body(tuple(labels.items()))} {number(value)}"
+
+
+@lru_cache(maxsize=20_000)
+def _body(labels: tuple[tuple[str, str], ...]) -> str:
+    """Return labels in braces; the same ones are written at every reading."""
     escaped = {
-        key: text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-        for key, text in labels.items()
+        key: text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for key, text in labels
     }
     body = ",".join(f'{key}="{escaped[key]}"' for key in sorted(escaped))
-    return f"{name}{{{body}}} {number(value)}" if body else f"{name} {number(value)}"
+    return f"{{{body}}}" if body else ""
 
 
 def number(value: float) -> str:

@@ -42,6 +42,7 @@ BEST_TOKENS_PER_SECOND = 94.0
 
 JITTER = 0.03
 """Standard deviation of ln(time) of a phase."""
+JITTER_MEAN = -JITTER * JITTER / 2
 VERIFY_GROWTH, DRAFT_GROWTH, PLAIN_GROWTH = 0.01, 0.04, 0.03
 """Relative growth per further request in the batch; of verify per further request and verified token."""
 
@@ -130,8 +131,13 @@ class CycleModel:
     def sample_cycle(self, rng: random.Random, batch: int) -> Cycle:
         """Draw the times of one step: each phase its mean times a log-normal of mean 1."""
         mean = self.mean_cycle(batch)
+        gauss, exp = rng.gauss, math.exp
         return Cycle(
-            *(_jitter(rng, phase) for phase in (mean.draft, mean.verify, mean.extend, mean.plain, mean.rest))
+            mean.draft * exp(gauss(JITTER_MEAN, JITTER)),
+            mean.verify * exp(gauss(JITTER_MEAN, JITTER)),
+            mean.extend * exp(gauss(JITTER_MEAN, JITTER)),
+            mean.plain * exp(gauss(JITTER_MEAN, JITTER)),
+            mean.rest * exp(gauss(JITTER_MEAN, JITTER)),
         )
 
     def sample_accepted(self, rng: random.Random, strain: float = 1.0) -> int:
@@ -144,7 +150,3 @@ class CycleModel:
         while accepted < self.num_steps and rng.random() < self.alphas[accepted] ** power:
             accepted += 1
         return accepted
-
-
-def _jitter(rng: random.Random, mean: float) -> float:
-    return mean * math.exp(rng.gauss(-JITTER * JITTER / 2, JITTER))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from specscope_server.demo.model import DEAD, HEALTHY, CycleModel
@@ -98,12 +97,6 @@ PHASES = (
 )
 
 
-@lru_cache(maxsize=8)
-def _starts_ms(phases: tuple[Phase, ...], speed: float) -> tuple[float, ...]:
-    ends = accumulate(phase.seconds * 1000 / speed for phase in phases)
-    return (0.0, *list(ends)[:-1])
-
-
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One launch on the clock: milliseconds since the demo began. It answers in ``[up_ms, down_ms)``."""
@@ -120,14 +113,20 @@ class Story:
 
     speed: float = 30.0
     phases: tuple[Phase, ...] = PHASES
+    _starts: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Lay out the phases: every step of an engine asks for them."""
+        ends = accumulate(phase.seconds * 1000 / self.speed for phase in self.phases)
+        object.__setattr__(self, "_starts", (0.0, *list(ends)[:-1]))
 
     def starts_ms(self) -> tuple[float, ...]:
         """Return when each phase begins, milliseconds since the demo began."""
-        return _starts_ms(self.phases, self.speed)
+        return self._starts
 
     def phase_at(self, elapsed_ms: float) -> tuple[Phase, float]:
         """Return the phase at a moment and the story seconds since it began."""
-        starts = self.starts_ms()
+        starts = self._starts
         index = max(0, bisect_right(starts, elapsed_ms) - 1)
         return self.phases[index], (elapsed_ms - starts[index]) / 1000 * self.speed
 
@@ -135,7 +134,7 @@ class Story:
         """Return all launches in order; the engine is away between ``down_ms`` and the next ``up_ms``."""
         begun = [
             (start, phase.launch)
-            for start, phase in zip(self.starts_ms(), self.phases, strict=True)
+            for start, phase in zip(self._starts, self.phases, strict=True)
             if phase.launch
         ]
         ends = [start for start, _ in begun[1:]] + [math.inf]

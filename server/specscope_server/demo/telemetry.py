@@ -23,6 +23,11 @@ from specscope_server.demo.probe_times import ProbeTimes
 LOG_INTERVAL = 40
 """SGLang's default ``--decode-log-interval``, decode steps."""
 IDLE_REFRESH_SECONDS = 30.0
+STAGE_SHARES = (
+    ("process_batch_result", 0.5), ("get_next_batch_to_run", 0.2), ("recv_requests", 0.1),
+    ("process_input_requests", 0.05), ("other", 0.15),
+)  # fmt: skip
+"""Stages that share the time of a step in which the device rests."""
 STREAMING, AT_ONCE = "true", "false"
 
 
@@ -100,12 +105,10 @@ class Telemetry:
         self.window.request_steps += len(accepted)
         self.window.accepted += sum(accepted)
         self.window.device_ms += cycle.device
-        device = {
-            "eagle_draft": cycle.draft,
-            "target_verify": cycle.verify,
-            "eagle_draft_extend": cycle.extend,
-        }
-        for category, spent_ms in (device | {"decode": cycle.plain}).items():
+        for category, spent_ms in (
+            ("eagle_draft", cycle.draft), ("target_verify", cycle.verify),
+            ("eagle_draft_extend", cycle.extend), ("decode", cycle.plain),
+        ):  # fmt: skip
             if spent_ms:
                 self.forward_ms[category] += spent_ms
         self.probe.decoded(cycle, len(accepted), self.num_steps)
@@ -126,8 +129,7 @@ class Telemetry:
 
     def _spend(self, device_ms: float, rest_ms: float) -> None:
         self.stage_ms["run_batch"] += device_ms
-        shares = {"process_batch_result": 0.5, "get_next_batch_to_run": 0.2, "recv_requests": 0.1}
-        for stage, share in (shares | {"process_input_requests": 0.05, "other": 0.15}).items():
+        for stage, share in STAGE_SHARES:
             self.stage_ms[stage] += share * rest_ms
 
     def tick(self, now_ms: float) -> bool:
