@@ -46,6 +46,7 @@ ROUTES = (
     {**AT_ONCE, "channels": [kind for kind in KINDS if kind != "pagerduty"]},
 )
 """PagerDuty hears of ten servers only: each alert is a message."""
+GROUPINGS: list[list[str]] = [[], ["rule"], ["severity", "rule"], ["category"]]
 
 
 @dataclass
@@ -117,6 +118,13 @@ class Scene(RuleBasedStateMachine):
     def ends(self, first: int, count: int, seconds: int, way: str, left: int) -> None:
         """Some are well again."""
         self.bad -= set(self.servers[first % len(self.servers) :][:count])
+        self.turn(seconds)
+        self.deliver(way, left)
+
+    @rule(by=st.sampled_from(GROUPINGS), seconds=TIMES, way=st.sampled_from(WAYS), left=st.integers(1, 12))
+    def regroups(self, by: list[str], seconds: int, way: str, left: int) -> None:
+        """The file is changed while alerts fire and messages about them wait."""
+        self.world.routing = Routing([Route.model_validate({**each, "group_by": by}) for each in ROUTES])
         self.turn(seconds)
         self.deliver(way, left)
 

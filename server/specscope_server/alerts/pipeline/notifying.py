@@ -19,6 +19,7 @@ from specscope_server.alerts.pipeline.given_up import GivenUp, given_up
 from specscope_server.alerts.pipeline.group import EVERYTHING, Group, Route, grouped, routes_of, told_by
 from specscope_server.alerts.pipeline.inhibit import inhibited
 from specscope_server.alerts.pipeline.outbox import KeptGroup
+from specscope_server.alerts.pipeline.regroup import moves, records, stay, waiting
 from specscope_server.alerts.pipeline.rows import STATES, TRANSITIONS
 from specscope_server.alerts.pipeline.silence import ActiveSilence, silenced
 from specscope_server.alerts.rules.reading import Cause
@@ -83,6 +84,10 @@ def notify_once(
     _note_muted(engine, known.alerts, muted)
     groups = _groups(known, muted, routing.routes)
     done = Notified(len(known.alerts), len(muted))
+    regrouped = _regroup(engine, groups, known)
+    if regrouped is None:
+        return done
+    known = regrouped
     decided = list(_decisions(groups, known, now_ms, done))
     with engine.connect() as connection:
         ids = {alert_id for each in decided for alert_id in each.decision.over}
@@ -117,6 +122,29 @@ def _groups(
         if kept.channel in known.channels and key not in groups and not is_done:
             groups[key] = Group(kept.channel, kept.key, kept.labels, _route_of(kept, routes))
     return groups
+
+
+def _regroup(engine: Engine, groups: dict[tuple[str, str], Group], known: Known) -> Known | None:
+    """Let alerts that are in other groups now take along what was told of them; return what is known then.
+
+    None: another process decided meanwhile. It all waits for the next pass.
+    """
+    wanted = list(moves(groups, known.kept))
+    if not wanted:
+        return known
+    with write_transaction(engine) as connection:
+        not_yet = waiting(connection, wanted)
+        stay(groups, not_yet, known.kept)
+        found = records([move for move in wanted if move not in not_yet], known.kept)
+        for place, told in found.told.items():
+            kept = known.kept.get(place)
+            decision = Decision(f"{found.moved[place]} in another group now", told)
+            group = groups[place] if kept is None else Group(*place, kept.labels, EVERYTHING)
+            if not outbox.keep_group(connection, group, kept, decision):
+                connection.rollback()
+                return None
+    with engine.connect() as connection:
+        return replace(known, kept=outbox.kept_groups(connection))
 
 
 def _decisions(

@@ -75,14 +75,15 @@ def keep(
 
     When another process decided about this group since it was read, nothing is written: it has seen to it.
     """
-    if not _keep_group(connection, group, kept, decision) or notification is None:
+    if not keep_group(connection, group, kept, decision) or notification is None:
         return []
     parts = split(notification, room)
     rows.told(connection, [card.alert_id for part in parts for card in part.alerts], now_ms)
     return [enqueue(connection, group.channel, part, now_ms, reason=decision.reason) for part in parts]
 
 
-def _keep_group(connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision) -> bool:
+def keep_group(connection: Connection, group: Group, kept: KeptGroup | None, decision: Decision) -> bool:
+    """Write what a channel knows of a group; False when another process did since it was read."""
     told = decision.told
     values = {
         "labels": orjson.dumps(group.labels, option=orjson.OPT_SORT_KEYS).decode(),
