@@ -19,9 +19,11 @@ from specscope_server.drift.reading import Entry, newest_entries
 from specscope_server.drift.schemas import CellState
 from specscope_server.drift.service import Scene, judgements_of
 from specscope_server.drift.slots import slot_verdict
+from specscope_server.drift.unchanged import state_of
 from specscope_server.drift.words import cell_words
 from specscope_server.kit.signal import Read, Signal, SignalQuery, SignalSeries, Target, Why, each_server
 from specscope_server.models import Launch, Server
+from specscope_server.store.lasting import lasting
 
 PAGE = "/drift"
 MOST_ENTRIES = 20_000
@@ -88,6 +90,11 @@ Make = Callable[[Moment], dict[Labels, Point]]
 
 def _reader(names: Labels, make: Make) -> Read:
     def read(session: Session, query: SignalQuery, server: Target) -> list[SignalSeries]:
+        key = ("drift", make, names, server, query.launch, query.window_ms)
+        state = state_of(session, query, server)
+        return lasting(session, key, state, lambda: anew(session, query, server))
+
+    def anew(session: Session, query: SignalQuery, server: Target) -> list[SignalSeries]:
         points = [make(moment) if moment else {} for moment in moments(session, query, server)]
         places = sorted({place for each in points for place in each})
         return [_series(server, names, place, [each.get(place) for each in points]) for place in places]

@@ -17,11 +17,11 @@ def combine(values: Sequence[Floats], how: str) -> Floats:
     ``sum``, ``mean``, ``max``; ``same``: the common value, NaN where they differ. A bucket that none
     observed is NaN; a sum over some of the arrays only is still a sum (the count of observed arrays tells).
     """
+    if len(values) == 1:
+        return np.array(values[0], dtype=np.float64)
     stacked = np.vstack(values)
     seen = ~np.isnan(stacked)
     known = seen.any(axis=0)
-    if len(values) == 1:
-        return np.asarray(stacked[0])
     filled = np.where(seen, stacked, 0.0)
     if how == "sum":
         combined = filled.sum(axis=0)

@@ -42,7 +42,8 @@ def bucket_samples(
 ) -> dict[int, Buckets]:
     """Return the buckets of those series that have any sample in the segments."""
     ids = [ref.id for ref in series]
-    return buckets_of([_read(connection, ids, segment) for segment in segments], ids, window)
+    parts = [_read(connection, ids, segment) for segment in segments] if ids else []
+    return buckets_of(parts, ids, window)
 
 
 def raw_samples(
@@ -50,6 +51,8 @@ def raw_samples(
 ) -> Mapping[int, Samples]:
     """Return (times, values) of the single samples of those series that have any in [from, to)."""
     ids = [ref.id for ref in series]
+    if not ids:
+        return {}
     return times_by_series(_read(connection, ids, Segment(0, from_ms, to_ms)), ids)
 
 

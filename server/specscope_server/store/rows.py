@@ -126,8 +126,10 @@ def buckets_of(parts: Sequence[Rows], ids: Sequence[int], window: Window) -> dic
     )
     coarsest = _coarsest(parts, len(ids))
     return {
-        ids[place]: Buckets(*(column[row] for column in columns), int(coarsest[place]))  # type: ignore[call-arg]
-        for row, place in enumerate(used.tolist())
+        ids[place]: Buckets(n, total, least, most, newest, span_ms, resolution_ms)
+        for place, resolution_ms, n, total, least, most, newest, span_ms in zip(
+            used.tolist(), coarsest[used].tolist(), *columns, strict=True
+        )
     }
 
 

@@ -51,8 +51,8 @@ def evaluate(
     readable = [stored for stored in rules if stored.enabled and not stored.unreadable]
     with one_pass(session, [server.id for server in frame.servers], now_ms):
         found, reads = views(session, frame, readable)
+        held = {(view.stored.rule.name, key): view for key, view in held_views(found, reads, holds)}
     by_rule = {view.stored.rule.name: view for view in found}
-    held = {(view.stored.rule.name, key): view for key, view in held_views(found, reads, holds)}
     problems = sorted(set(reads.problems))
     problems += [f"rule {name!r} {reading.reason}" for name, reading in lost.items()]
     return Evaluation(
