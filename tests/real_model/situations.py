@@ -1,7 +1,7 @@
 """What a running engine can be switched to: the plugin of `plugin/`, and what it is told.
 
 The states and the counters are those of the engine's own forwards; the plugin changes which layers it
-captures, what it makes of them, or the weights of the target. A start takes half a minute, a switch nothing.
+captures, what it makes of them, or the weights of the target. So one start serves them all.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def real_engine(
 ) -> Iterator[RealEngineFactory]:
     """Start engines of the real model: `real_engine("embedding", variables={…})`; EAGLE-3, K = 3.
 
-    A start takes about 50 s. Stop one before you start another: each takes 1.5 GB.
+    Stop one before you start another: each takes 1.5 GB.
     """
     started: list[RunningRig] = []
     folder = tmp_path_factory.mktemp("real-engine")

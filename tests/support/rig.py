@@ -17,19 +17,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import httpx
 import pytest
 from tests.sglang_cpu import environment, install
 from tests.sglang_cpu.install import Rig, RigMissingError
+from tests.support.nursery import Forked, nursery
 
 READY_SECONDS = 300.0
 STOP_SECONDS = 20.0
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.2
 LOG_TAIL_CHARACTERS = 4000
 
 Answer = dict[str, Any]
+Process = subprocess.Popen[bytes] | Forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,14 @@ class RunningRig:
     """Another model than the tiny one."""
     draft: Path | None = None
     """The draft of that model."""
+    sglang: Path | None = None
+    """The folder of another version of SGLang."""
+    from_nothing: bool = False
+    """Start it as a user does: each of its processes imports all of SGLang, which takes half a minute."""
     export_folder: Path | None = None
     """Where it writes a line for each finished request."""
     port: int = field(default_factory=lambda: free_port())
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
 
     @property
     def base_url(self) -> str:
@@ -67,10 +73,22 @@ class RunningRig:
 
     def start(self) -> None:
         """Start the engine and wait until it takes requests. Raises RuntimeError with the end of its log."""
-        command = [str(self.rig.python), str(environment.HERE / "launch.py"), *self.arguments()]
-        with self.log_path.open("ab") as log:
-            self.process = launch(command, log, self.variables)
+        if self.from_nothing:
+            command = [str(self.rig.python), str(environment.HERE / "launch.py"), *self.arguments()]
+            self.process = launch(command, self.log_path, self.all_variables())
+        else:
+            self.process = nursery(self.rig.python, self.sglang, self.variables).start(
+                self.arguments(), self.all_variables(), self.log_path
+            )
         wait_until_ready(self.base_url, self.process, self.log_path)
+
+    def all_variables(self) -> dict[str, str]:
+        """Return all variables of the engine."""
+        own = environment.serving_environment()
+        paths = [self.sglang, self.variables.get("PYTHONPATH"), own["PYTHONPATH"]]
+        return (
+            own | dict(self.variables) | {"PYTHONPATH": os.pathsep.join(str(path) for path in paths if path)}
+        )
 
     def arguments(self) -> list[str]:
         """Return the command line of SGLang's server."""
@@ -147,26 +165,25 @@ def free_port() -> int:
         return port
 
 
-def launch(command: list[str], log: IO[bytes], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def launch(command: list[str], log_path: Path, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the engine in a process group of its own, its output going into the log."""
-    own = environment.serving_environment()
-    paths = [path for path in (variables.get("PYTHONPATH"), own["PYTHONPATH"]) if path]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env=own | dict(variables) | {"PYTHONPATH": os.pathsep.join(paths)},
-        start_new_session=True,
-    )
+    with log_path.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=variables,
+            start_new_session=True,
+        )
 
 
-def wait_until_ready(base_url: str, process: subprocess.Popen[bytes], log_path: Path) -> None:
+def wait_until_ready(base_url: str, process: Process, log_path: Path) -> None:
     """Return when the engine takes requests; asks only pages that run no generation."""
     deadline = time.monotonic() + READY_SECONDS
     while not answers(base_url):
-        if process.poll() is not None:
-            raise RuntimeError(f"the engine ended with status {process.returncode}\n{log_tail(log_path)}")
+        if (status := process.poll()) is not None:
+            raise RuntimeError(f"the engine ended, status: {status}\n{log_tail(log_path)}")
         if time.monotonic() > deadline:
             end_group(process)
             raise RuntimeError(f"the engine was not ready after {READY_SECONDS:.0f} s\n{log_tail(log_path)}")
@@ -188,12 +205,8 @@ def log_tail(log_path: Path) -> str:
     return f"…{text[-LOG_TAIL_CHARACTERS:]}\n(whole log: {log_path})"
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End the engine and the schedulers that it spawned, with SIGKILL if they do not go."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(STOP_SECONDS)
+def end_group(process: Process) -> None:
+    """End the engine and the schedulers that it spawned, at once: SGLang takes six seconds to say goodbye."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(STOP_SECONDS)
