@@ -3,8 +3,8 @@
 A tape holds all samples of a series from some moment on. Samples are only ever added, and each one is counted
 by its 10-minute roll-up in the same transaction. So a tape is brought up to date by the samples after its
 own last one, and it is whole if in each ten minutes it has as many as the roll-up counts: a sample that came
-late, of whichever process, makes it one too few, and the tape is read anew. What retention has removed does
-so, too; such a series has no tape, and whoever reads it plans which roll-ups stand in.
+late, of whichever process, makes it one too few, and the tape is read anew. Where retention has removed some
+that it would begin with, a series has none, and whoever reads it plans which roll-ups stand in.
 """
 
 from __future__ import annotations
