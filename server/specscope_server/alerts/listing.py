@@ -79,6 +79,7 @@ def item_of(row: Row[Any], rules: Mapping[str, Mapping[str, Any]]) -> AlertItem:
         muted_by=row.muted_by if row.state in ("firing", "recovering") else "",
         page=_page(str(rule.get("page", "")), reading, labels, row),
         is_demo=bool(card.get("is_demo", False)),
+        is_heartbeat=(rule.get("condition") or {}).get("kind") == "heartbeat",
     )
 
 

@@ -35,6 +35,7 @@ class AlertItem(BaseModel):
     muted_by: str = Field(description="Why nobody is told: `silence:ID`, `inhibited:RULE`, `idle`; or empty")
     page: str = Field(description="Path of the page that shows it, at the right time")
     is_demo: bool
+    is_heartbeat: bool = Field(False, description="It fires always, to show that alerting works: no fault")
 
 
 class AlertList(BaseModel):

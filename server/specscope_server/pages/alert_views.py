@@ -45,7 +45,7 @@ class AlertRow:
     @property
     def can_be_taken(self) -> bool:
         """Tell whether it fires, so that somebody can take it on."""
-        return self.item.state in LOUD
+        return self.item.state in LOUD and not self.item.is_heartbeat
 
 
 def alert_row(item: AlertItem, now_ms: int) -> AlertRow:
@@ -55,10 +55,12 @@ def alert_row(item: AlertItem, now_ms: int) -> AlertRow:
     kind = SEVERITY_KINDS.get(item.severity, "warn") if state == "firing" else STATE_KINDS.get(state, "warn")
     since = item.fired if is_loud and item.fired else item.since
     words = f"{STATE_WORDS.get(state, state)} for {span_text(_seconds(since, now_ms))}"
+    if item.is_heartbeat and state == "firing":
+        kind, words = "ok", f"heartbeat for {span_text(_seconds(since, now_ms))}"
     return AlertRow(
         item=item,
         kind=kind,
-        words=f"{item.severity}, {words}",
+        words=words if item.is_heartbeat else f"{item.severity}, {words}",
         labels=tuple((name, value) for name, value in sorted(item.labels.items()) if name not in SAID),
         server=item.labels.get("server", ""),
         muted=muted_words(item.muted_by),
@@ -80,6 +82,7 @@ def headline(rows: Sequence[AlertRow], health: str, rules_on: int) -> VerdictVie
     """Return in one sentence how it stands."""
     if health != "ok" and not health.startswith(DEGRADED):
         return VerdictView("bad", f"Alerting does not work: {health}", ("What is shown below may be old.",))
+    rows = [row for row in rows if not row.item.is_heartbeat]
     firing = [row for row in rows if row.item.state == "firing"]
     told = [row for row in firing if not row.muted]
     reasons = tuple(

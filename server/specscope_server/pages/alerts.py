@@ -49,7 +49,9 @@ def brief_of(session: Session, state: AppState, page: Page) -> Content:
     """Return the alerts that fire, for pages about something else."""
     listed = listing.list_alerts(session.connection(), Standing.FIRING, page.server or None, None, "ok")
     return {
-        "firing": [alert_views.alert_row(item, state.clock()) for item in listed.alerts],
+        "firing": [
+            alert_views.alert_row(item, state.clock()) for item in listed.alerts if not item.is_heartbeat
+        ],
         "failing_channels": failing_channels(session.connection()),
     }
 

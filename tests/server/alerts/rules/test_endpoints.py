@@ -158,7 +158,17 @@ def test_signals_and_kinds_are_listed(web: Web) -> None:
     found = call(web, "GET", "signals", params={"search": "accept_length"})["signals"]
     assert "acceptance.accept_length" in [one["name"] for one in found]
     kinds = [one["kind"] for one in call(web, "GET", "conditions")["kinds"]]
-    assert kinds == ["absence", "all", "any", "change_point", "drift", "event", "relative", "threshold"]
+    assert kinds == [
+        "absence",
+        "all",
+        "any",
+        "change_point",
+        "drift",
+        "event",
+        "heartbeat",
+        "relative",
+        "threshold",
+    ]
 
 
 def test_every_shipped_rule_can_be_evaluated_on_both_databases(web: Web, store_engine: Engine) -> None:
