@@ -99,7 +99,8 @@ def _muted(inhibition: Inhibition) -> str:
 
 def _kind(name: str, module: Any) -> str:
     head = f"### `{name}`\n\n{module.Condition.meaning}\n\n"
-    return head + table(["field", "default", "meaning"], _fields(schema_of(name), leave_out=("kind",)))
+    fields = list(_fields(schema_of(name), leave_out=("kind",)))
+    return head + (table(["field", "default", "meaning"], fields) if fields else "It has no fields.")
 
 
 def _fields(schema: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> Iterator[list[str]]:
