@@ -109,6 +109,10 @@ def test_alerts_are_silenced_from_the_page(loud_site: str, visitor: Visitor) -> 
     visit.page.click("[data-silence-form] button")
     settled(visit, "[data-silence-form] [data-answer]", "is no condition")
     visit.page.fill("[name=matchers]", 'rule="always"')
+    visit.page.click("[data-silence-preview]")
+    settled(visit, "[data-silence-form] [data-answer]", "It would mute 1 of the alerts that fire now")
+    settled(visit, "[data-preview]", "firing")
+    assert httpx.get(f"{loud_site}/api/v1/alerts/silences").json()["silences"] == []
     visit.page.click("[data-silence-form] button")
     settled(visit, "[data-silence-form] [data-answer]", "Silenced. (It matches|Look again)")
     settled(visit, "[data-live=alerts_history]", "new draft")

@@ -177,6 +177,30 @@ def test_history_in_pages(world_anywhere: Watched) -> None:
     assert csv.text.count("\r\n") == 19
 
 
+def test_what_a_silence_would_mute_is_named_before_it_is_made(world_anywhere: Watched) -> None:
+    world = world_anywhere
+    for found in (
+        [a_reading(), a_reading(labels=GPU2)],
+        [a_reading(), *everything_ok(GPU2)],
+        [a_reading(), *everything_ok(GPU2)],
+    ):
+        world.tick(*found)
+    asked = {"matchers": [{"label": "server", "operator": "=~", "value": "gpu[0-9]"}]}
+    found = world.ask("POST", "/silences/preview", json=asked).json()
+    assert (found["matches"], found["known"], found["warning"]) == (1, 1, "")
+    assert [(each["labels"]["server"], each["state"]) for each in found["alerts"]] == [
+        ("gpu1", "firing"),
+        ("gpu2", "normal"),
+    ]
+    assert [each["alert_id"] is None for each in found["alerts"]] == [False, True]
+    none = {"matchers": [{"label": "team", "operator": "=", "value": "a"}]}
+    missed = world.ask("POST", "/silences/preview", json=none).json()
+    assert (missed["matches"], missed["known"], missed["alerts"]) == (0, 0, [])
+    assert "none has a label team" in missed["warning"]
+    assert world.get("/silences")["silences"] == []
+    assert world.ask("POST", "/silences/preview", json={"matchers": []}).status_code == 422
+
+
 def test_silences_are_made_changed_and_ended(world_anywhere: Watched) -> None:
     world = world_anywhere
     made = world.ask("POST", "/silences", json=SILENCE).json()

@@ -7,7 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 
 from specscope_server.alerts.silences import examples, service
-from specscope_server.alerts.silences.schemas import SilenceBody, SilenceItem, SilenceList, SilenceState
+from specscope_server.alerts.silences import preview as previews
+from specscope_server.alerts.silences.schemas import (
+    SilenceBody,
+    SilenceItem,
+    SilenceList,
+    SilencePreview,
+    SilenceQuestion,
+    SilenceState,
+)
 from specscope_server.kit.web.actor import actor_of
 from specscope_server.kit.web.openapi import answers
 from specscope_server.kit.web.pagination import MAX_ID
@@ -37,6 +45,15 @@ def make_silence(request: Request, state: State, body: SilenceBody) -> SilenceIt
     channels that were told of one before are told when it is over.
     """
     return service.create(state.engine, body, actor_of(request), state.clock())
+
+
+@router.post(
+    "/alerts/silences/preview", summary="Show what a silence would mute", response_model=SilencePreview,
+    responses=answers(examples.PREVIEW, 403, 422),
+)  # fmt: skip
+def preview_silence(db: Db, body: SilenceQuestion) -> SilencePreview:
+    """The alerts that a silence with these matchers would match now, by name. Nothing is made or changed."""
+    return previews.preview(db.connection(), body)
 
 
 @router.get(

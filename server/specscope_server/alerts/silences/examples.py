@@ -19,4 +19,25 @@ ITEM: dict[str, Any] = {
     "matches": 2,
     "warning": "",
 }
+PREVIEW: dict[str, Any] = {
+    "matches": 1,
+    "known": 0,
+    "warning": "",
+    "alerts": [
+        {
+            "alert_id": "3f0c9a51b2d64e87-19caa2f8b40",
+            "fingerprint": "3f0c9a51b2d64e87a1c5d2e9f0b34a76",
+            "rule": "dead-draft",
+            "title": "Almost no draft is right",
+            "severity": "critical",
+            "state": "firing",
+            "labels": {
+                "category": "acceptance",
+                "rule": "dead-draft",
+                "server": "gpu1:30000",
+                "severity": "critical",
+            },
+        }
+    ],
+}
 LIST: dict[str, Any] = {"silences": [ITEM]}

@@ -49,6 +49,35 @@ class SilenceItem(BaseModel):
     warning: str = Field(description="What may not be meant: it matches nothing that fires, or everything")
 
 
+class SilenceQuestion(BaseModel):
+    """What a silence would match."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    matchers: list[Matcher] = Field(min_length=1, max_length=MAX_MATCHERS, description="All must hold")
+
+
+class MatchedItem(BaseModel):
+    """One series of a rule that a silence would match."""
+
+    alert_id: str | None = Field(description="Of its fire, if it fires")
+    fingerprint: str
+    rule: str
+    title: str
+    severity: str
+    state: str
+    labels: dict[str, str]
+
+
+class SilencePreview(BaseModel):
+    """What a silence would match now, if it were made."""
+
+    matches: int = Field(description="Alerts that fire now and match: these it would mute")
+    known: int = Field(description="Series that do not fire and match: of their next fires nobody is told")
+    warning: str = Field(description="What may not be meant: it matches nothing that fires, or everything")
+    alerts: list[MatchedItem] = Field(description="Those that fire first; at most 100")
+
+
 class SilenceList(BaseModel):
     """Silences, those that end last first."""
 

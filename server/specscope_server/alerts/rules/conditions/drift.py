@@ -54,7 +54,11 @@ def explain(
     cost = reads[0].series[place[0]].evidence.get("false_alarms")
     budget = ""
     if level > 0 and isinstance(cost, Mapping):
-        expected, most = cost["expected_per_month"], cost["budget_per_month"]
-        budget = f" (false alarms expected: at most {expected:.2g} a month, budget {most:g})"
+        budget = f" (false alarms expected: {_rate(cost)}, budget {cost['budget_per_month']:g})"
     evidence = {"signal": condition.signal, "level": level}
     return f"hidden states are {words[min(max(level, 0), 2)]}{budget}", evidence
+
+
+def _rate(cost: Mapping[str, Any]) -> str:
+    expected = cost["expected_per_month"]
+    return "rate not known yet" if expected is None else f"at most {expected:.2g} a month"
