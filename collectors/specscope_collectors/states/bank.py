@@ -14,6 +14,8 @@ LEAST_REFERENCE_ROWS = 4
 """Rows of a token id in a reference from which on its mean direction is used."""
 VARIANCE_FLOOR = 1e-3
 """Of the median variance of a place's channels: below it a channel is as good as constant."""
+SAME_DIRECTION = 1e-3
+"""1 − cos from which down two directions are the same: its logarithm would say more than is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +61,44 @@ class Bank:
     """Boundary → its place."""
 
     def vcos(self, window: Sums) -> Scores:
-        """Return mean 1 − cos of the mean unit vectors of each token id that both know.
+        """Return the geometric mean of 1 − cos of the mean unit vectors of each token id that both know.
 
-        Ids are weighted by the window's rows on them: a direction of one row is a noisy one.
+        Ids that a text uses unlike training are far from every place; in an arithmetic mean these few would
+        decide which place is nearest. Each id counts by the root of the window's rows on it: a direction of
+        one row is a noisy one, and the commonest ids are not to decide alone.
         """
         return self.vcos_of([window])[0]
 
     def vcos_of(self, windows: Sequence[Sums]) -> list[Scores]:
         """Return the same of many windows at once."""
         distances, rows = self.by_id(windows)
-        total = rows.sum(axis=1)
+        weights = np.sqrt(rows)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.einsum("wpk,wk->wp", distances, rows) / total[:, None]
+            logs = np.einsum("wpk,wk->wp", _logs(distances), weights) / weights.sum(axis=1)[:, None]
         return [
-            Scores(mean, int(count), int((each > 0).sum()))
-            for mean, count, each in zip(means, total, rows, strict=True)
+            Scores(mean, int(each.sum()), int((each > 0).sum()))
+            for mean, each in zip(np.exp(logs), rows, strict=True)
         ]
+
+    def leads(self, window: Sums, place: int) -> Floats:
+        """Return by how many standard errors a place is nearer by `vcos` than each other one.
+
+        The shape is (places,). The error is that of a weighted mean over token ids, of how much nearer each
+        of them finds it; it holds what text does to single ids, which more rows do not cure. ∞ for the place
+        itself; NaN for fewer than two ids.
+        """
+        distances, rows = self.by_id([window])
+        known = rows[0] > 0
+        weights = np.sqrt(rows[0][known])
+        weights /= weights.sum()
+        logs = _logs(distances[0][:, known])
+        nearer = logs - logs[place]
+        mean = nearer @ weights
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.square(nearer - mean[:, None]) @ np.square(weights)
+            found: Floats = mean / np.sqrt(spread / (1 - np.square(weights).sum()))
+        found[place] = np.inf
+        return found
 
     def by_id(self, windows: Sequence[Sums]) -> tuple[Floats, Floats]:
         """Return 1 − cos by place and token id of the bank, shape (windows, places, ids), and rows of each
@@ -86,7 +110,9 @@ class Bank:
         return np.nan_to_num(distances), rows
 
     def redrawn(self, windows: Sequence[Sums], counts: Floats) -> Floats:
-        """Return vcos of sums in which window w counts counts[round, w] times, shape (rounds, places)."""
+        """Return the mean 1 − cos by rows of sums in which window w counts counts[round, w] times, shape
+        (rounds, places).
+        """
         served, rows = self._served(windows)
         drawn = counts @ rows
         distances = self._distances(np.tensordot(counts.astype(np.float32), served, axes=1))
@@ -131,6 +157,24 @@ class Bank:
         """
         return self.dnll_of([window])[0]
 
+    def own_dnll(self, window: Sums) -> Scores:
+        """Return the same with variances that are fitted to the window, above the least that there can be.
+
+        Text changes how much channels vary, and in deep layers that can outweigh a step of one layer. Of a
+        Gaussian of known mean μ the likelihood is greatest for the variance v + (m − μ)², with the window's
+        own mean m and variance v; so it is ½·ln(1 + (m − μ)²/v) short of what μ = m would give.
+        """
+        width = self.precision.shape[1]
+        directions = window.directions, window.direction_squares
+        if not width or not window.has_directions or any(len(each) != width for each in directions):
+            return Scores(np.full(len(self.places), np.nan), 0)
+        mean, square = (each / window.norms.rows for each in directions)
+        variance = np.maximum(square - mean * mean, 0)
+        floor = max(VARIANCE_FLOOR * float(np.median(variance)), np.finfo(np.float64).tiny)
+        apart = mean - self.pull / (2 * self.precision)
+        found = 0.5 * np.log1p(apart * apart / np.maximum(variance, floor)).mean(axis=1)
+        return Scores(found, window.norms.rows)
+
     def dnll_of(self, windows: Sequence[Sums]) -> list[Scores]:
         """Return the same of many windows at once."""
         width = self.precision.shape[1]
@@ -146,6 +190,11 @@ class Bank:
             Scores(column, 0 if np.isnan(column).all() else window.norms.rows)
             for column, window in zip(found.T, windows, strict=True)
         ]
+
+
+def _logs(distances: Floats) -> Floats:
+    found: Floats = np.log(np.maximum(distances, SAME_DIRECTION))
+    return found
 
 
 def bank_of(places: Sequence[Place], sums: Sequence[Sums]) -> Bank:

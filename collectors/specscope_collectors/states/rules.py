@@ -2,6 +2,10 @@
 
 Under a change of text the distance to the right boundary is larger than an off-by-one, so which place is
 nearest decides, by two statistics that must agree; two gross limits stand beside it, for what has no place.
+
+The second statistic is a likelihood with the variances of the reference. Text that varies otherwise misleads
+it by a layer; so between the trained boundary and its neighbours it is asked again, with the window's own
+variances. But then both rest on mean directions and err alike, so what vcos names must be beyond chance.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ GROSS_NORM = 0.20
 """Nats of W₁ of ln‖h‖."""
 GROSS_DIRECTION = 0.35
 """1 − cos of mean unit vectors."""
+CLEAR = 2.0
+"""Standard errors over token ids: 95 % of what is equal stays below, on either side."""
 VOTES, VOTES_NEEDED = 3, 2
 
 
@@ -94,6 +100,13 @@ class Judged:
     """What it lacks in order to speak of boundaries; () = nothing."""
     agree: int | None = None
     """Place that both statistics name, whether the window fits it or not."""
+    own_dnll: Ranking | None = None
+    """The likelihood with the window's own variances, where it was asked and decided."""
+
+    @property
+    def likelihood(self) -> Ranking:
+        """The likelihood that counts."""
+        return self.own_dnll or self.dnll
 
     @property
     def key(self) -> tuple[Fault, int | None]:
@@ -118,9 +131,29 @@ def judge(
     norm, direction = _gross(window, profile)
     missing = tuple(_missing(window, bank, claimed, vcos, dnll))
     agree = by_vcos.best if by_vcos.best is not None and by_vcos.best == by_dnll.best else None
+    own = None
+    if bank and agree is None and claimed is not None and by_vcos.best is not None:
+        own = _by_own_variances(window, bank, claimed, by_vcos.best)
+        agree = own.best if own else None
     place = agree if agree is not None and bank and not missing and fits(window, bank.sums[agree]) else None
     fault = _fault(bank, claimed, place, norm, direction, window)
-    return Judged(fault, place, by_vcos, by_dnll, vcos.rows, vcos.ids, norm, direction, missing, agree)
+    return Judged(fault, place, by_vcos, by_dnll, vcos.rows, vcos.ids, norm, direction, missing, agree, own)
+
+
+def _by_own_variances(window: Sums, bank: Bank, claimed: int, named: int) -> Ranking | None:
+    """Return the likelihood with the window's own variances, if it names what vcos names beyond chance.
+
+    That is the claimed place or a neighbour of it: farther ones differ so much that the variances of the
+    reference do not hide them, and where these deny them, own variances were wrong. Beyond chance is nearer
+    than the claimed place, or, if it is that one, than every other.
+    """
+    one, other = bank.places[named].boundary, bank.places[claimed].boundary
+    is_near = named == claimed or (one is not None and other is not None and abs(one - other) == 1)
+    own = ranked(bank.own_dnll(window).distances) if is_near else None
+    if own is None or own.best != named:
+        return None
+    leads = bank.leads(window, named)
+    return own if bool(np.all((leads if claimed == named else leads[claimed]) >= CLEAR)) else None
 
 
 NO_SCORES = Scores(np.zeros(0), 0)

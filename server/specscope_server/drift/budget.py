@@ -15,6 +15,10 @@ RULE_OF_THREE = 3.0
 """No event in n trials: the 95 % bound of its rate is 3/n (Hanley and Lippman-Hand 1983)."""
 Z = 1.959964
 """Of a 95 % interval."""
+KNOWN = "If windows err independently, that is at most {expected:.2g} false alarms a month here."
+UNKNOWN = (
+    "How many false alarms a month that is here is not known yet: it takes two windows of a slot and phase."
+)
 
 
 def wilson(alarms: int, windows: int) -> tuple[float, float]:
@@ -35,21 +39,28 @@ def false_alarms(windows: Sequence[Sequence[Facts]], slots: int) -> FalseAlarms:
     per_month = _windows_per_month(windows)
     bound = bound_of(measured.ALARMS, measured.WINDOWS)
     kinds = 1 - 0.05 ** (1 / measured.KINDS_OF_TEXT)
-    phases = max(len(windows) / slots, 1.0) if slots else 1.0
-    places = slots * phases * (per_month or 0.0)
-    pairs = slots * phases * (phases - 1) / 2 * (per_month or 0.0)
-    independent = (2 * places + pairs) * bound**2
+    expected = _expected(per_month, max(len(windows) / slots, 1.0) if slots else 1.0, slots, bound)
+    here = UNKNOWN if expected is None else KNOWN.format(expected=expected)
     words = (
         "An alarm needs the same fault in 2 of 3 windows, or in two phases at once. The verdict was false in "
         f"{measured.ALARMS:,} of {measured.WINDOWS:,} measured windows, so one errs in at most {bound:.3%} "
-        f"(95 % bound). If windows err independently, that is at most {independent:.2g} false alarms a month "
-        f"here. They were of {measured.KINDS_OF_TEXT} kinds of text: up to {kinds:.0%} of other kinds might "
-        "still mislead window after window (95 % bound), where 2 of 3 would not help."
+        f"(95 % bound). {here} The measured windows were of {measured.KINDS_OF_TEXT} kinds of text: up to "
+        f"{kinds:.0%} of other kinds might still mislead window after window (95 % bound), where 2 of 3 "
+        "would not help."
     )
     return FalseAlarms(
-        budget_per_month=BUDGET_PER_MONTH, expected_per_month=independent, windows_per_month=per_month,
+        budget_per_month=BUDGET_PER_MONTH, expected_per_month=expected, windows_per_month=per_month,
         words=words,
     )  # fmt: skip
+
+
+def _expected(per_month: float | None, phases: float, slots: int, bound: float) -> float | None:
+    """Return false alarms a month if windows err independently; None: their pace is not known yet."""
+    if per_month is None:
+        return None
+    places = slots * phases * per_month
+    pairs = slots * phases * (phases - 1) / 2 * per_month
+    return (2 * places + pairs) * bound**2
 
 
 def _windows_per_month(windows: Sequence[Sequence[Facts]]) -> float | None:

@@ -32,7 +32,7 @@ def nearest_vcos(facts: Facts, yard: Yardstick) -> Nearest | None:
 
 def nearest_dnll(facts: Facts, yard: Yardstick) -> Nearest | None:
     """Return the nearest place by likelihood of unit vectors; distances count from the nearest."""
-    ranking = facts.judged.dnll
+    ranking = facts.judged.likelihood
     if ranking.best is None:
         return None
     least = ranking.distance(ranking.best) or 0.0
@@ -66,10 +66,11 @@ def curve_of(facts: Facts, yard: Yardstick) -> list[CurvePoint]:
     if bank is None or not facts.is_comparable:
         return []
     judged = facts.judged
-    least = judged.dnll.distance(judged.dnll.best)
+    likelihood = judged.likelihood
+    least = likelihood.distance(likelihood.best)
     points = []
     for index, place in enumerate(bank.places):
-        dnll = judged.dnll.distance(index)
+        dnll = likelihood.distance(index)
         points.append(
             CurvePoint(
                 slot=facts.plan.slot, phase=facts.plan.phase, boundary=place.boundary, place=place.name,

@@ -64,7 +64,8 @@ class Nearest(BaseModel):
     boundary: int | None = Field(description="null = of the last state, or of a slot nobody gave a boundary")
     place: str = Field(description="In words, e.g. `boundary 3`, `training slot 1`, `last state`")
     distance: float = Field(
-        description="vcos: mean 1 − cos per token id; dnll: nats per row and channel above the nearest"
+        description="vcos: 1 − cos per token id, a geometric mean over ids; dnll: nats per row and channel "
+        "above the nearest"
     )
     claimed_distance: float | None = Field(description="The same to the boundary that was trained on")
     runner_up: int | None
@@ -99,6 +100,9 @@ class WindowItem(BaseModel):
     is_full: bool = Field(description="256 rows of 32 requests or more; from 64 of 8 on a window may speak")
     nearest_vcos: int | None = Field(description="Boundary; null = not enough")
     nearest_dnll: int | None
+    own_variances: bool = Field(
+        default=False, description="`nearest_dnll` is by the window's own variances, not the reference's"
+    )
     names: str = Field(description="Where both agree, in words; empty where not")
     gross_norm: float | None = Field(description="W₁ of ln‖h‖ to the claimed profile, nats")
     gross_direction: float | None = Field(description="1 − cos of mean directions")
@@ -187,7 +191,9 @@ class FalseAlarms(BaseModel):
     """What the rules cost in false alarms."""
 
     budget_per_month: float
-    expected_per_month: float = Field(description="At most, by the measured bound and this server's windows")
+    expected_per_month: float | None = Field(
+        description="At most, by the measured bound and this server's windows; null = too few windows to say"
+    )
     windows_per_month: float | None = Field(description="By the newest windows; null = too few to say")
     words: str
 

@@ -13,8 +13,8 @@ from tests.benchmarks.drift_study.reference import reference_bank
 from tests.benchmarks.drift_study.windows import CELLS, Cell, Floats, Rows, captured, drawn, windows
 
 from specscope_collectors.states import distances
-from specscope_collectors.states.bank import Bank
-from specscope_collectors.states.rules import GROSS_DIRECTION, GROSS_NORM, Fault, Judged, judge, vote
+from specscope_collectors.states.bank import Bank, Scores
+from specscope_collectors.states.rules import GROSS_DIRECTION, GROSS_NORM, Fault, Judged, judge, ranked, vote
 from specscope_collectors.states.sums import Sums
 
 SLOTS = (2, 15, 27)
@@ -23,7 +23,8 @@ NULL_WINDOWS, FAULT_WINDOWS, IDENTIFIED_WINDOWS = 400, 200, 20
 RATIO = 1.05
 RULES = (
     "verdict", "verdict, 2 of 3 windows", "boundary: both statistics", "boundary: vcos alone",
-    "boundary: vcos alone, ratio > 1.05", "boundary: dnll alone", "gross norm", "gross direction",
+    "boundary: vcos alone, ratio > 1.05", "boundary: dnll alone", "boundary: dnll with own variances alone",
+    "gross norm", "gross direction",
     "W1 > 99.9 % of seen", "PSI > 99.9 % of seen", "KS > 99.9 % of seen",
 )  # fmt: skip
 TRENDS = RULES[-3:]
@@ -98,10 +99,13 @@ class Study:
         return self._cache[key]
 
     def _judged(self, rows: Rows, claimed: int, taken: Floats) -> Iterator[tuple[Sums, Judged]]:
-        made = windows(rows, taken)
-        scores = zip(self.bank.vcos_of(made), self.bank.dnll_of(made), strict=True)
-        for window, both in zip(made, scores, strict=True):
+        for window, both in self._scored(windows(rows, taken)):
             yield window, judge(window, self.bank, claimed, self.bank.sums[claimed], both)
+
+    def _scored(self, made: list[Sums]) -> Iterator[tuple[Sums, tuple[Scores, Scores]]]:
+        """Yield windows with vcos and dnll."""
+        scores = zip(self.bank.vcos_of(made), self.bank.dnll_of(made), strict=True)
+        yield from zip(made, scores, strict=True)
 
     def _set_limits(self) -> None:
         """Thresholds of the distances as they would be set on domains of the reference: the 99.9 % point."""
@@ -109,7 +113,7 @@ class Study:
             seen = defaultdict(list)
             for number, name in enumerate(SEEN_DOMAINS):
                 rows = self._rows(pool(self.folder, name), slot)
-                for window in windows(rows, drawn(rows, FULL, NULL_WINDOWS, 100 + number)):
+                for window in windows(rows, drawn([rows], FULL, NULL_WINDOWS, 100 + number)):
                     for rule, value in _trends(window, self.bank.sums[slot]).items():
                         seen[rule].append(value)
             for rule, values in seen.items():
@@ -124,6 +128,8 @@ class Study:
             "boundary: vcos alone": not judged.missing and judged.vcos.best != slot,
             "boundary: vcos alone, ratio > 1.05": _by_ratio(judged, slot) is not None,
             "boundary: dnll alone": not judged.missing and judged.dnll.best != slot,
+            "boundary: dnll with own variances alone": not judged.missing
+            and ranked(self.bank.own_dnll(window).distances).best != slot,
             "gross norm": judged.gross_norm is not None and judged.gross_norm > GROSS_NORM,
             "gross direction": judged.gross_direction is not None
             and judged.gross_direction > GROSS_DIRECTION,
@@ -137,7 +143,7 @@ class Study:
         alarms: list[set[str]] = [set() for _ in range(NULL_WINDOWS)]
         judgements: dict[int, list[Judged]] = defaultdict(list)
         missing = 0
-        taken = drawn(self._rows(own, SLOTS[0]), cell, NULL_WINDOWS, seed)
+        taken = drawn([self._rows(own, slot) for slot in SLOTS], cell, NULL_WINDOWS, seed)
         for slot in SLOTS:
             for index, (window, judged) in enumerate(self._judged(self._rows(own, slot), slot, taken)):
                 alarms[index] |= self._alarms(window, judged, slot)
@@ -166,11 +172,11 @@ class Study:
         self, own: Pool, cell: Cell, seed: int, fault: str, boundaries: tuple[int, ...], kind: str = ""
     ) -> None:
         """``boundaries`` are captured where `SLOTS` were trained on."""
-        taken = drawn(self._rows(own, SLOTS[0]), cell, FAULT_WINDOWS, 300 + seed)
         for slot, boundary in zip(SLOTS, boundaries, strict=True):
             if boundary == slot and not kind:
                 continue  # swapping leaves the middle one
             rows = self._rows(own, boundary, kind)
+            taken = drawn([rows], cell, FAULT_WINDOWS, 300 + seed)
             told = by_ratio = 0
             for _, judged in self._judged(rows, slot, taken):
                 is_named = judged.fault == Fault.WRONG_BOUNDARY and judged.place == boundary
@@ -190,14 +196,13 @@ class Study:
     def _identify(self, own: Pool, seed: int) -> None:
         """Every boundary in turn is captured: which one do both statistics name?"""
         exact = named = 0
-        taken = drawn(self._rows(own, SLOTS[0]), FULL, IDENTIFIED_WINDOWS, 400 + seed)
         for boundary in range(len(self.bank.places)):
-            made = windows(self._rows(own, boundary), taken)
-            for one, other in zip(self.bank.vcos_of(made), self.bank.dnll_of(made), strict=True):
-                best = int(np.argmin(one.distances))
-                if best == int(np.argmin(other.distances)):
-                    named += 1
-                    exact += best == boundary
+            rows = self._rows(own, boundary)
+            made = windows(rows, drawn([rows], FULL, IDENTIFIED_WINDOWS, 400 + seed))
+            for window, both in self._scored(made):
+                agree = judge(window, self.bank, None, None, both).agree
+                named += agree is not None
+                exact += agree == boundary
         self.found.identified[own.name] = Counted(exact, named)
         self.found.named[own.name] = Counted(named, IDENTIFIED_WINDOWS * len(self.bank.places))
 

@@ -41,6 +41,17 @@ SOURCES: dict[str, list[Path]] = {
         MAN, [f"{tongue}/man{section}/*.gz" for tongue in ("de", "fr", "es") for section in (1, 8)]
     ),
     "headers": files_of(Path("/usr/include"), ["*.h", "*/*.h"]),
+    "perl": files_of(SHARE / "perl", ["**/*.pm", "**/*.pl"]),
+    "javascript": files_of(SHARE, ["**/*.js"]),
+    "xml": files_of(SHARE, ["**/*.xml", "**/*.svg"]),
+    "other tongues": files_of(
+        MAN, [f"{tongue}/man{section}/*.gz" for tongue in ("it", "nl", "pl") for section in (1, 8)]
+    ),
+    "vim": files_of(SHARE / "vim", ["**/*.vim"]),
+    "locales": files_of(SHARE / "i18n" / "locales", ["*"]),
+    "more tongues": files_of(
+        MAN, [f"{tongue}/man{section}/*.gz" for tongue in ("sv", "da", "pt_BR", "ro") for section in (1, 8)]
+    ),
 }
 """Domain → files that it is taken from."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -58,32 +59,36 @@ class Rows:
         return [np.flatnonzero(self.requests == each) for each in np.unique(self.requests)]
 
 
-def drawn(rows: Rows, cell: Cell, count: int, seed: int) -> NDArray[np.float32]:
-    """Return how often each row is in each window, shape (windows, rows): few rows of many requests."""
+def drawn(captured: Sequence[Rows], cell: Cell, count: int, seed: int) -> NDArray[np.float32]:
+    """Return how often each row is in each window, shape (windows, rows): few rows of many requests.
+
+    Windows are of rows that are sinks in none of the states of one pool, as the product's are of a slot's.
+    """
     draw = np.random.default_rng([SEED, seed, cell.rows, cell.requests])
     each = cell.rows // cell.requests
-    taken = np.zeros((count, len(rows.requests)), np.float32)
+    is_other = np.all([rows.is_other for rows in captured], axis=0)
+    by_request = [own[is_other[own]] for own in captured[0].by_request]
+    taken = np.zeros((count, len(is_other)), np.float32)
     for window in range(count):
-        for request in draw.choice(len(rows.by_request), cell.requests, replace=False):
-            own = rows.by_request[request]
+        for request in draw.choice(len(by_request), cell.requests, replace=False):
+            own = by_request[request]
             taken[window, draw.choice(own, min(each, len(own)), replace=False)] = 1
     return taken
 
 
 def windows(rows: Rows, taken: NDArray[np.float32]) -> list[Sums]:
-    """Return the sums of windows, of rows that are no sinks."""
-    weights = taken * rows.is_other
-    directions, squares = weights @ rows.units, weights @ rows.squares
+    """Return the sums of windows."""
+    directions, squares = taken @ rows.units, taken @ rows.squares
     first, width = int(rows.bins.min()), int(rows.bins.max() - rows.bins.min()) + 1
     one_hot = np.zeros((len(rows.bins), width), np.float32)
     one_hot[np.arange(len(rows.bins)), rows.bins - first] = 1
-    histograms = np.rint(weights @ one_hot).astype(np.int64)
-    tokens = np.stack([weights[:, own] @ rows.projected[own] for own in rows.of_token], axis=1)
-    token_rows = np.stack([weights[:, own].sum(axis=1) for own in rows.of_token], axis=1)
-    requests = [len(np.unique(rows.requests[line > 0])) for line in weights]
+    histograms = np.rint(taken @ one_hot).astype(np.int64)
+    tokens = np.stack([taken[:, own] @ rows.projected[own] for own in rows.of_token], axis=1)
+    token_rows = np.stack([taken[:, own].sum(axis=1) for own in rows.of_token], axis=1)
+    requests = [len(np.unique(rows.requests[line > 0])) for line in taken]
     return [
         _sums(rows, place, requests[place], first, histograms, directions, squares, tokens, token_rows)
-        for place in range(len(weights))
+        for place in range(len(taken))
     ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,12 +64,77 @@ def _without_ids() -> tuple[np.ndarray, object]:
     return TARGET.states(text, 2), text
 
 
-def test_rows_decide_how_much_a_token_counts(bank: Bank) -> None:
+def test_the_root_of_its_rows_is_how_much_a_token_counts(bank: Bank) -> None:
     one = window(4, 3)
     scores = bank.vcos(one)
     distances, rows = bank.by_id([one])
-    assert scores.distances == pytest.approx((distances[0] * rows[0]).sum(axis=1) / rows[0].sum())
+    known = rows[0] > 0
+    weights = np.sqrt(rows[0][known])
+    expected = np.exp(np.log(distances[0][:, known]) @ weights / weights.sum())
+    assert scores.distances == pytest.approx(expected, rel=1e-5)
     assert scores.rows == one.common_rows
+
+
+def test_a_few_common_ids_that_are_used_otherwise_do_not_decide(bank: Bank) -> None:
+    one = window(4, 3)
+    odd = np.argsort(-one.token_rows)[:3]
+    vectors = one.token_directions.copy()
+    places = np.searchsorted(bank.token_ids, one.token_ids[odd])
+    vectors[odd] = (bank.units[5, places] - bank.units[4, places]) * one.token_rows[odd][:, None]
+    served = replace(one, token_directions=vectors)
+    distances, rows = bank.by_id([served])
+    assert np.argmin(distances[0] @ rows[0]) == 5
+    assert ranked(bank.vcos(served).distances).best == 4
+
+
+def varied(one: Sums, factor: float) -> Sums:
+    """Return a window whose channels vary more than they did, about the same means."""
+    mean = one.directions / one.norms.rows
+    variance = one.direction_squares / one.norms.rows - mean * mean
+    return replace(one, direction_squares=one.norms.rows * (factor * variance + mean * mean))
+
+
+def test_text_that_varies_otherwise_is_told_by_its_own_variances(bank: Bank) -> None:
+    plain, served = window(5, 11), varied(window(5, 11), 4)
+    assert ranked(bank.dnll(served).distances).best != 5
+    for claimed, fault in ((4, Fault.WRONG_BOUNDARY), (5, Fault.NONE)):
+        found = judge(served, bank, claimed, bank.sums[claimed])
+        assert (found.fault, found.place, found.likelihood.best) == (fault, 5, 5)
+        assert found.own_dnll is not None
+        assert judge(plain, bank, claimed, bank.sums[claimed]).own_dnll is None, "it is not asked"
+
+
+def test_own_variances_decide_between_the_trained_boundary_and_its_neighbours_only(bank: Bank) -> None:
+    served = varied(window(5, 11), 4)
+    for claimed in (2, 3, 7, None):
+        found = judge(served, bank, claimed, bank.sums[5])
+        assert (found.fault, found.place, found.agree, found.own_dnll) == (Fault.NONE, None, None, None)
+        assert found.vcos.best == 5
+
+
+def test_by_its_own_variances_nothing_is_named_that_ids_do_not_tell_beyond_chance(bank: Bank) -> None:
+    served = varied(window(5, 11), 4)
+    most = [int(np.argmax(served.token_rows))]
+    alone = replace(
+        served, token_ids=served.token_ids[most], token_rows=served.token_rows[most],
+        token_directions=served.token_directions[most],
+    )  # fmt: skip
+    assert ranked(bank.vcos(alone).distances).best == ranked(bank.own_dnll(alone).distances).best == 5
+    found = judge(alone, bank, 4, bank.sums[4])
+    assert (found.fault, found.place, found.missing) == (Fault.NONE, None, ())
+
+
+def test_the_lead_is_that_of_a_weighted_mean_over_token_ids(bank: Bank) -> None:
+    one = window(4, 3)
+    distances, rows = bank.by_id([one])
+    known = rows[0] > 0
+    weights = np.sqrt(rows[0][known]) / np.sqrt(rows[0][known]).sum()
+    nearer = np.log(distances[0][6, known]) - np.log(distances[0][4, known])
+    mean = np.average(nearer, weights=weights)
+    spread = np.average((nearer - mean) ** 2 * weights, weights=weights) / (1 - (weights**2).sum())
+    leads = bank.leads(one, 4)
+    assert leads[6] == pytest.approx(mean / math.sqrt(spread), rel=1e-5)
+    assert leads[4] == math.inf
 
 
 def test_places_of_unequal_size_make_no_bank() -> None:

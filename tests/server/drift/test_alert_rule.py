@@ -44,3 +44,12 @@ def test_a_confirmed_wrong_layer_fires_and_names_the_slot(known: Served) -> None
     assert "a month, budget 1)" in found[0].reason
     cost = found[0].evidence["conditions"][0]["false_alarms"]
     assert 0 <= cost["expected_per_month"] < cost["budget_per_month"] == 1
+
+
+def test_while_one_window_is_known_no_rate_of_false_alarms_is_told(known: Served) -> None:
+    """Two phases at once confirm a fault before there are two windows to tell a pace from."""
+    known.windows(WRONG, 1, phases=PHASES[:2], told=TRAINED)
+    found = breaches(known, 1)
+    assert [reading.labels["slot"] for reading in found] == ["0"]
+    assert "(false alarms expected: rate not known yet, budget 1)" in found[0].reason
+    assert found[0].evidence["conditions"][0]["false_alarms"]["expected_per_month"] is None
