@@ -112,7 +112,8 @@ class Content:
                     pieces += zip(starts[some], count(len(pieces)), line, strict=False)
             for run in _runs(pieces):
                 if not is_asked_for and not self._was_there(run):
-                    self.ask_for(views, rows[first:])
+                    for later in range(first, len(rows), at_once):
+                        self.ask_for(views, rows[later : later + at_once])
                     is_asked_for = True
                     self._wait_for(run)
                 elif is_asked_for:

@@ -18,14 +18,14 @@ from specscope_collectors.references.contents import Integers, Memory
 from specscope_collectors.references.errors import AmbiguousWidthError, DumpError
 from specscope_collectors.references.opening import DumpFile, open_dump
 from specscope_collectors.references.shapes import Sample, State, Told, classify
-from specscope_collectors.references.sums import Floats, ln_norms_of
+from specscope_collectors.references.sums import Floats, energies_of, ln_norms_of
 from specscope_collectors.references.tensors import widened
 from specscope_collectors.references.texts import whole
 from specscope_collectors.references.walking import path_of
 from specscope_collectors.references.writers import NOBODY, Writer, writer_of
 
 EXAMPLES = 5
-ROWS_AT_ONCE = 16
+ROWS_AT_ONCE = 8
 """Of which norms are computed: so few that they stay near the processor."""
 ROWS_FOLDER = re.compile(r"(?:^|/)rows_[0-9]+-[0-9]+/")
 _NUMBER = re.compile(r"[0-9]+")
@@ -164,9 +164,8 @@ def ln_norms_of_rows(
     with np.errstate(over="ignore", invalid="ignore"), told_of(opened):
         for number, block in enumerate(blocks):
             for energy, state, raw in zip(energies, places, block, strict=True):
-                values = widened(raw, state.dtype, scratch)
-                np.multiply(values, values, out=values)
-                values.sum(axis=1, out=energy[number * ROWS_AT_ONCE : number * ROWS_AT_ONCE + len(values)])
+                values, first = widened(raw, state.dtype, scratch), number * ROWS_AT_ONCE
+                energies_of(values, energy[first : first + len(values)])
     return [ln_norms_of(energy) for energy in energies]
 
 
