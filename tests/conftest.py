@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.support.rig",
     "tests.support.probe",
     "tests.support.real_model",
+    "tests.support.versions",
 ]
 
 

@@ -3,64 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.sglang_cpu import environment
-from tests.sglang_cpu.environment import SGLANG_VERSION
-from tests.sglang_cpu.install import Rig, RigMissingError
-from tests.sglang_cpu.other_versions import OTHER_VERSIONS, ensure_version
+from tests.sglang_cpu.install import Rig
+from tests.support.versions import VERSIONS, WITHOUT_PLUGINS, WORKERS, Seen, run
 
 pytestmark = [pytest.mark.rig, pytest.mark.xdist_group("rig")]
-
-VERSIONS = (SGLANG_VERSION, *OTHER_VERSIONS)
-DRIVER = Path(__file__).with_name("version_driver.py")
-WORKERS = [(version, "v2") for version in VERSIONS] + [("0.5.8", "v1")]
 
 SEAMS = {"cycle", "draft", "verify", "forward", "draft_extend", "prefill_draft_extend", "results"}
 
 
-def paths(version: str, site: Path) -> str:
-    """Return the ``PYTHONPATH`` of a process with that SGLang and the package beside it."""
-    try:
-        own = [] if version == SGLANG_VERSION else [str(ensure_version(version))]
-    except RigMissingError as reason:
-        if os.environ.get("CI"):
-            pytest.fail(f"no SGLang {version}: {reason}")
-        pytest.skip(f"no SGLang {version}: {reason}")
-    return os.pathsep.join([*own, str(site), str(environment.STUBS)])
-
-
-def run(rig: Rig, version: str, site: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the rig's Python over that version."""
-    variables = environment.serving_environment() | {"PYTHONPATH": paths(version, site)} | more
-    command = [str(rig.python), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=variables, check=False, timeout=300)
-
-
-@pytest.fixture(scope="module")
-def watched(installed_rig: Rig, probe_site: Path) -> Any:
-    """What the probe saw in a version's classes, asked for once per version."""
-    known: dict[str, dict[str, Any]] = {}
-
-    def ask(version: str) -> dict[str, Any]:
-        if version not in known:
-            kinds = [kind for own, kind in WORKERS if own == version]
-            outcome = run(installed_rig, version, probe_site, str(DRIVER), *kinds, SPECSCOPE_PROBE="1")
-            [line] = [line for line in outcome.stdout.splitlines() if line.startswith("SEEN ")] or [""]
-            assert line, outcome.stdout[-2000:] + outcome.stderr[-4000:]
-            known[version] = json.loads(line.removeprefix("SEEN "))
-        return known[version]
-
-    return ask
-
-
 @pytest.mark.parametrize(("version", "kind"), WORKERS)
-def test_real_workers_are_measured(version: str, kind: str, watched: Any) -> None:
-    seen = watched(version)
+def test_real_workers_are_measured(version: str, kind: str, seen_of: Seen) -> None:
+    seen = seen_of(version)["COUNTS"]
     assert seen["wrapped"] == seen["loops"]
     worker = seen[kind]
     assert set(worker["seams"]) == SEAMS
@@ -79,27 +35,27 @@ def test_real_workers_are_measured(version: str, kind: str, watched: Any) -> Non
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_check_finds_in_the_source_what_is_there_when_running(
-    version: str, watched: Any, installed_rig: Rig, probe_site: Path
+    version: str, seen_of: Seen, installed_rig: Rig, probe_site: Path
 ) -> None:
     arguments = ["-m", "specscope", "probe", "check", "--format", "json"]
-    outcome = run(installed_rig, version, probe_site, *arguments)
+    outcome = run(installed_rig, version, (probe_site,), *arguments)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    found = json.loads(outcome.stdout)
+    found, watched = json.loads(outcome.stdout), seen_of(version)["COUNTS"]
     assert found["version"] == version
     assert found["problems"] == []
-    assert sorted(found["loops"]) == sorted(watched(version)["loops"])
+    assert sorted(found["loops"]) == sorted(watched["loops"])
     assert ("plugin" in found["loaders"]) == (version != "0.5.8")
     names = {"v2": "EAGLEWorkerV2", "v1": "EAGLEWorker"}
     for kind in (kind for own, kind in WORKERS if own == version):
         [report] = [each for each in found["workers"] if each["worker"] == names[kind]]
-        running = watched(version)[kind]["seams"]
+        running = watched[kind]["seams"]
         expected = {name: carrier.replace("Runner.", "ModelRunner.") for name, carrier in running.items()}
         assert report["seams"] == expected
 
 
 def test_the_check_says_what_to_do(installed_rig: Rig, probe_site: Path) -> None:
     more = {"SGLANG_PLUGINS": "other", "SGLANG_SIMULATE_ACC_LEN": "2"}
-    outcome = run(installed_rig, "0.5.8", probe_site, "-m", "specscope", "probe", "check", **more)
+    outcome = run(installed_rig, "0.5.8", (probe_site,), "-m", "specscope", "probe", "check", **more)
     assert outcome.returncode == 0
     for advice in (
         "SPECSCOPE_PROBE=1",
@@ -110,20 +66,9 @@ def test_the_check_says_what_to_do(installed_rig: Rig, probe_site: Path) -> None
         assert advice in outcome.stdout
 
 
-def test_switched_off_nothing_of_it_is_there(installed_rig: Rig, probe_site: Path) -> None:
-    """Both loaders are called in what looks like a scheduler process: no import, no wrapper."""
-    code = (
-        "import sys, multiprocessing\n"
-        "from sglang.srt.managers.scheduler import Scheduler\n"
-        "before = {name: vars(Scheduler)[name] for name in vars(Scheduler)}\n"
-        "multiprocessing.parent_process = lambda: object()\n"
-        "from sglang.srt.plugins import load_plugins\n"
-        "load_plugins()\n"
-        "from specscope_probe.loading import forward_hook\n"
-        "assert forward_hook({}) is None\n"
-        "assert {name: vars(Scheduler)[name] for name in vars(Scheduler)} == before\n"
-        "print('LOADED', sorted(name for name in sys.modules if name.startswith('specscope')))\n"
-    )
-    outcome = run(installed_rig, SGLANG_VERSION, probe_site, "-c", code, SPECSCOPE_PROBE="0")
-    assert outcome.returncode == 0, outcome.stderr[-3000:]
-    assert "LOADED ['specscope_probe', 'specscope_probe.loading']" in outcome.stdout
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != WITHOUT_PLUGINS])
+def test_switched_off_nothing_of_it_is_there(version: str, seen_of: Seen) -> None:
+    """Both loaders were called in what looks like a scheduler process: no import, no wrapper."""
+    assert seen_of(version)["SWITCHED_OFF"] == {
+        "hook": None, "is_untouched": True, "loaded": ["specscope_probe", "specscope_probe.loading"],
+    }  # fmt: skip

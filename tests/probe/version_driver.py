@@ -1,15 +1,13 @@
-"""Run by `test_versions.py` with a real SGLang of some version: its own worker classes, without a model.
+"""Run by `each_version.py` with a real SGLang of some version: its own worker classes, without a model.
 
 The control flow is the engine's (event loop, worker, target worker, resolving of results); what would need
-kernels or weights (drafting, the target's forward, sampling) is a stand-in. Prints as JSON what was seen.
+kernels or weights (drafting, the target's forward, sampling) is a stand-in.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import json
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -287,7 +285,7 @@ def describe(probe: Any) -> dict[str, Any]:
     }
 
 
-def main(kinds: list[str]) -> None:
+def main(kinds: list[str]) -> dict[str, Any]:
     """Install the probe as an engine would and watch."""
     from specscope_probe import loading
 
@@ -296,12 +294,4 @@ def main(kinds: list[str]) -> None:
     real = scheduler_module.Scheduler
     loops = [name for name in dir(real) if name.startswith("event_loop_")]
     wrapped = [name for name in loops if hasattr(getattr(real, name), "_specscope_probe")]
-    sys.stdout.write(
-        "SEEN "
-        + json.dumps({"loops": loops, "wrapped": wrapped, **{kind: watch(kind) for kind in kinds}})
-        + "\n"
-    )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return {"loops": loops, "wrapped": wrapped, **{kind: watch(kind) for kind in kinds}}

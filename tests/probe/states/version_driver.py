@@ -1,6 +1,6 @@
-"""Run by `test_versions_states.py` with a real SGLang of some version: states of its own workers' verify.
+"""Run by `each_version.py` with a real SGLang of some version: states of its own workers' verify.
 
-Control flow and results are the engine's, the target's states are made up. Prints as JSON what was profiled.
+Control flow and results are the engine's, the target's states are made up.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -87,8 +86,8 @@ def watch(kind: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def main(kinds: list[str]) -> None:
-    """Watch each kind of worker."""
+def main(kinds: list[str]) -> dict[str, Any]:
+    """Watch each kind of worker; return what was profiled."""
     from specscope_probe import loading
 
     os.environ["SPECSCOPE_PROBE_STATES_VERIFY_EVERY"] = "1"
@@ -98,8 +97,4 @@ def main(kinds: list[str]) -> None:
     for kind in kinds:
         with tempfile.TemporaryDirectory() as folder:
             found[kind] = watch(kind, Path(folder))
-    sys.stdout.write("SEEN " + json.dumps(found) + "\n")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return found
