@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -10,16 +11,19 @@ from sqlalchemy import Connection, Engine, Row, select, update
 from specscope_server.alerts import auditing
 from specscope_server.alerts.auditing import AUDIT
 from specscope_server.alerts.listing import item_of, rules_of
+from specscope_server.alerts.pipeline.acknowledged import EXPIRED, NOBODY
 from specscope_server.alerts.pipeline.rows import STATES, TRANSITIONS
 from specscope_server.alerts.schemas import Acknowledgement, AlertDetail, AlertItem, TimelineItem
 from specscope_server.alerts.states.machine import ON, State
-from specscope_server.kit.errors import Conflict, NotFound
-from specscope_server.kit.timeparse import to_iso
+from specscope_server.kit.errors import Conflict, InvalidInput, NotFound
+from specscope_server.kit.timeparse import parse_duration_ms, to_iso
 from specscope_server.models import Delivery, DeliveryAlert
 from specscope_server.store.engine import write_transaction
 
 MOST_ENTRIES = 1_000
 ACK, UNACK = "alert.ack", "alert.unack"
+VERBS = {ACK: "acknowledged", UNACK: "given back", EXPIRED: "the time of the acknowledgement is over"}
+SHORTEST_MS, LONGEST_MS = 60_000, 30 * 86_400_000
 _ON = tuple(state.value for state in ON)
 
 
@@ -66,7 +70,8 @@ def _earlier(
     item = now.model_copy(
         update={
             "alert_id": alert_id, "state": State(last.to_state), "since": to_iso(last.at_ms),
-            "severity": last.severity, "reason": last.reason, "cause": "", "acked_by": None, "acked": None,
+            "severity": last.severity, "reason": last.reason, "cause": "",
+            "acked_by": None, "acked": None, "acked_until": None,
             "fired": None if starts_ms is None else to_iso(starts_ms),
             "resolved": None if ends_ms is None else to_iso(ends_ms),
             "n": card.get("n"), "muted_by": "", "labels": card.get("labels") or now.labels,
@@ -112,13 +117,16 @@ def _deliveries(connection: Connection, alert_id: str) -> list[TimelineItem]:
 
 
 def _people(connection: Connection, alert_id: str) -> list[TimelineItem]:
-    query = select(AUDIT).where(AUDIT.c.target == alert_id, AUDIT.c.action.in_((ACK, UNACK)))
+    query = select(AUDIT).where(AUDIT.c.target == alert_id, AUDIT.c.action.in_((ACK, UNACK, EXPIRED)))
     entries = []
     for row in connection.execute(query.order_by(AUDIT.c.id)):
         after = orjson.loads(row.after or "{}")
         note = f": {after['note']}" if after.get("note") else ""
-        verb = "acknowledged" if row.action == ACK else "given back"
-        text = f"{verb} by {after.get('owner') or row.actor}{note}"
+        verb = VERBS[row.action]
+        until = f" until {after['until']}" if after.get("until") else ""
+        text = f"{verb} by {after.get('owner') or row.actor}{until}{note}"
+        if row.action == EXPIRED:
+            text = f"{orjson.loads(row.before or '{}').get('owner')} does not look after it any more: {verb}"
         entries.append(TimelineItem(at=to_iso(row.at_ms), kind="person", text=text, status=verb))
     return entries
 
@@ -126,19 +134,36 @@ def _people(connection: Connection, alert_id: str) -> list[TimelineItem]:
 def acknowledge(
     engine: Engine, alert_id: str, body: Acknowledgement, actor: str, now_ms: int
 ) -> AlertDetail:  # fmt: skip
-    """Note who looks after an alert that fires. Raises `NotFound`, and `Conflict` if it does not fire."""
+    """Note who looks after an alert that fires, and until when.
+
+    Raises `NotFound`, `Conflict` if it does not fire, and `InvalidInput`.
+    """
     owner = body.owner.strip() or actor
-    values = {"acked_by": owner, "acked_ms": now_ms}
-    return _take(engine, alert_id, values, ACK, {"owner": owner, "note": body.note.strip()}, actor, now_ms)
+    until_ms = _until(body, now_ms)
+    values = {"acked_by": owner, "acked_ms": now_ms, "ack_until_ms": until_ms}
+    said = {"owner": owner, "note": body.note.strip()}
+    said |= {} if until_ms is None else {"until": to_iso(until_ms)}
+    return _take(engine, alert_id, values, ACK, said, actor, now_ms)
+
+
+def _until(body: Acknowledgement, now_ms: int) -> int | None:
+    if body.for_ is None:
+        return None
+    length_ms = parse_duration_ms(body.for_, "for")
+    if not SHORTEST_MS <= length_ms <= LONGEST_MS:
+        raise InvalidInput(
+            f"for={body.for_[:20]} is not between 1m and 30d; leave it out to take it until its end"
+        )
+    return now_ms + length_ms
 
 
 def give_back(engine: Engine, alert_id: str, actor: str, now_ms: int) -> AlertDetail:
     """Note that nobody looks after it any more. Raises as `acknowledge` does."""
-    return _take(engine, alert_id, {"acked_by": None, "acked_ms": None}, UNACK, {}, actor, now_ms)
+    return _take(engine, alert_id, NOBODY, UNACK, {}, actor, now_ms)
 
 
 def _take(
-    engine: Engine, alert_id: str, values: dict[str, Any], action: str, said: dict[str, str], actor: str,
+    engine: Engine, alert_id: str, values: Mapping[str, Any], action: str, said: dict[str, str], actor: str,
     now_ms: int,
 ) -> AlertDetail:  # fmt: skip
     mine = (STATES.c.alert_id == alert_id) & STATES.c.state.in_(_ON)

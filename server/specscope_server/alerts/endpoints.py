@@ -113,10 +113,10 @@ def show_alert(db: Db, alert_id: AlertId) -> AlertDetail:
 def acknowledge_alert(
     request: Request, state: State, alert_id: AlertId, body: Acknowledgement | None = None
 ) -> AlertDetail:
-    """Says that somebody looks after it: it is not repeated, and its end is told as ever. The next fire needs
-    an acknowledgement of its own.
+    """Says that somebody looks after it: it is not repeated, and its end is told as ever. With `for`
+    only for a while, after which it is told that it still fires. The next fire needs one of its own.
     """
-    given = body or Acknowledgement(owner="", note="")
+    given = body or Acknowledgement.model_validate({})
     return detail.acknowledge(state.engine, alert_id, given, actor_of(request), state.clock())
 
 

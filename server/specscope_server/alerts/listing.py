@@ -76,6 +76,7 @@ def item_of(row: Row[Any], rules: Mapping[str, Mapping[str, Any]]) -> AlertItem:
         n_unit=str(reading.get("n_unit", "")),
         acked_by=row.acked_by,
         acked=iso_or_none(row.acked_ms),
+        acked_until=iso_or_none(row.ack_until_ms),
         muted_by=row.muted_by if row.state in ("firing", "recovering") else "",
         page=_page(str(rule.get("page", "")), reading, labels, row),
         is_demo=bool(card.get("is_demo", False)),

@@ -32,6 +32,9 @@ class AlertItem(BaseModel):
     n_unit: str
     acked_by: str | None
     acked: str | None
+    acked_until: str | None = Field(
+        None, description="After which it is repeated again; null: taken until it is over, or by nobody"
+    )
     muted_by: str = Field(description="Why nobody is told: `silence:ID`, `inhibited:RULE`, `idle`; or empty")
     page: str = Field(description="Path of the page that shows it, at the right time")
     is_demo: bool
@@ -94,6 +97,13 @@ class Acknowledgement(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     owner: str = Field("", max_length=100, description="Who; by default the name of the token")
+    for_: str | None = Field(
+        None,
+        alias="for",
+        max_length=20,
+        examples=["2h"],
+        description="`30m`, `2h`, at most 30d: after that it is repeated again; by default until it is over",
+    )
     note: str = Field("", max_length=1_000)
 
 

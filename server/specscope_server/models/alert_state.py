@@ -47,6 +47,8 @@ class AlertState(Base):
     severity: Mapped[Str]
     acked_by: Mapped[Str | None]
     acked_ms: Mapped[Ms | None]
+    ack_until_ms: Mapped[Ms | None]
+    """After which nobody has it any more; NULL: when it is over."""
     muted_by: Mapped[Str]
     """Why nobody is told: ``silence:ID``, ``inhibited:RULE`` …; '' = it is not muted."""
     revision: Mapped[int]

@@ -22,6 +22,7 @@ from tests.server.client import Web
 from specscope_server.alerts.pipeline.group import Route
 from specscope_server.alerts.pipeline.notifying import Routing
 from specscope_server.app import create_app
+from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.web.scopes import Scope
 from specscope_server.settings import Settings
 from specscope_server.store.tokens import create_token
@@ -144,6 +145,48 @@ def test_only_what_fires_can_be_taken(world: Watched) -> None:
     [firing] = world.get()["alerts"]
     assert world.ask("POST", f"/{firing['alert_id']}/ack").json()["alert"]["acked_by"] == "SPECSCOPE_TOKEN"
     assert world.ask("DELETE", f"/{firing['alert_id']}/ack").json()["alert"]["acked_by"] is None
+
+
+def test_an_acknowledgement_for_a_while_ends_and_that_is_told(world_anywhere: Watched) -> None:
+    world = world_anywhere
+    for _ in range(3):
+        world.tick(a_reading())
+    [firing] = world.get()["alerts"]
+    path = f"/{firing['alert_id']}/ack"
+    for wrong in ("soon", "10s", "31d"):
+        assert world.ask("POST", path, json={"for": wrong}).status_code == 422
+    taken = world.ask("POST", path, json={"owner": "ana", "for": "2m"}).json()["alert"]
+    assert (taken["acked_by"], taken["acked_until"]) == ("ana", to_iso(world.now_ms + 120_000))
+    for _ in range(7):  # 105 s
+        world.tick(a_reading())
+    assert [each.cause for each in world.told()] == ["new", "acknowledged"]
+    for _ in range(3):
+        world.tick(a_reading())
+    [_, _, again] = world.told()
+    assert (again.cause, again.firing[0].acked_by, again.known) == ("repeat", "", [])
+    found = world.get(f"/{firing['alert_id']}")
+    assert (found["alert"]["acked_by"], found["alert"]["acked_until"]) == (None, None)
+    people = [entry["text"] for entry in found["timeline"] if entry["kind"] == "person"]
+    assert people[0].startswith("acknowledged by ana until ")
+    assert people[1] == "ana does not look after it any more: the time of the acknowledgement is over"
+    world.ask("POST", path, json={"owner": "ana", "for": "1h"})
+    for _ in range(3):
+        world.tick(*everything_ok(GPU1))
+    for _ in range(3):
+        world.tick(a_reading())
+    [firing] = world.get()["alerts"]
+    assert (firing["acked_by"], firing["acked_until"]) == (None, None), "of the fire before"
+
+
+def test_what_is_given_back_is_told_to_every_kind_of_channel(world: Watched) -> None:
+    for _ in range(3):
+        world.tick(a_reading())
+    path = f"/{world.get()['alerts'][0]['alert_id']}/ack"
+    world.ask("POST", path, json={"owner": "ana"})
+    world.tick(a_reading())
+    world.ask("DELETE", path)
+    world.tick(a_reading())
+    assert [each.cause for each in world.told()] == ["new", "acknowledged", "repeat"]
 
 
 def test_an_acknowledgement_ends_with_the_fire(world: Watched) -> None:

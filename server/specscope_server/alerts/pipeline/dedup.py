@@ -96,6 +96,8 @@ def decide(
         reason = f"{_counted(new, over, graded)} waits for the {waits}"
         return Decision(reason, replace(told, next_flush_ms=due_ms))
     cause = _cause(told, [*new, *graded], over, is_over=not (firing or kept))
+    if cause == "acknowledged" and not all(alert.acked_by for alert in taken):
+        cause = "repeat"  # nobody looks after it any more, and that is news to every channel
     # A channel that forgets has no word for acknowledgements: those leave its time running.
     sent_ms = told.last_sent_ms if cause == "acknowledged" and valid_ms is not None else now_ms
     changed = frozenset({*new, *(alert.alert_id for alert in (*taken, *graded))})
@@ -175,7 +177,9 @@ def _said(
     cause: Cause, new: Sequence[str], over: Sequence[str], taken: Sequence[Alert], graded: Sequence[Alert]
 ) -> str:  # fmt: skip
     if cause == "acknowledged":
-        return f"{len(taken)} acknowledged or given back"
+        return f"{len(taken)} acknowledged"
+    if cause == "repeat":
+        return f"it still fires, and nobody looks after {sum(not alert.acked_by for alert in taken)} any more"
     return _counted(new, over, graded)
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, bindparam, func, select, update
 from specscope_server.alerts.channels.notification import Card
 from specscope_server.alerts.delivery.splitting import Room, room_of
 from specscope_server.alerts.pipeline import outbox
+from specscope_server.alerts.pipeline.acknowledged import end_acknowledgements
 from specscope_server.alerts.pipeline.alert import Alert
 from specscope_server.alerts.pipeline.dedup import Decision, Told, decide
 from specscope_server.alerts.pipeline.given_up import GivenUp, given_up
@@ -78,6 +79,7 @@ def notify_once(
     engine: Engine, routing: Routing, inhibitions: Mapping[str, Sequence[Inhibition]], now_ms: int
 ) -> Notified:
     """Decide for every group of every channel, and put what is to be told into the outbox."""
+    end_acknowledgements(engine, now_ms)
     with engine.connect() as connection:
         known = _read(connection, now_ms)
     muted = {**silenced(known.alerts, known.silences), **inhibited(known.alerts, inhibitions)}

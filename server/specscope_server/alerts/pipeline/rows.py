@@ -151,7 +151,7 @@ def _values(change: Change) -> dict[str, Any]:
         values["reading"] = "{}"
     begins = change.transition is not None and change.transition.to_state is State.FIRING
     if begins and change.transition is not None and change.transition.from_state is not State.RECOVERING:
-        values |= {"acked_by": None, "acked_ms": None}
+        values |= {"acked_by": None, "acked_ms": None, "ack_until_ms": None}
     return values
 
 
