@@ -19,8 +19,8 @@ A draft is meant to be trained on the boundaries 2, 15 and 27. The same machine 
 the same texts and, up to the last digits of its arithmetic, the same counts.
 
 """
-HEAD = """Windows are drawn from the requests of a pool: a few rows of each of 8 or 32 requests, no sinks among
-them, written rows/requests.
+HEAD = """Windows are drawn from the requests of a pool: a few rows of each of 8 or 32 requests, no sinks
+among them, written rows/requests.
 Counts bound the noise of drawing *within these pools*. How a pool that is not here differs is another matter:
 with no alarm in {pools} pools the exact 95 % bound on the share of pools that alarm is {share:.0%}. So the
 domains are listed, not only the windows. "≤" is the rule of three, ranges are Wilson's 95 % intervals.
