@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 POLL_SECONDS = 0.05
 
 

@@ -24,7 +24,7 @@ SERVE, FEEDER, COLLECT = (
     "tests.faults.feeder",
     "specscope_collectors.cli.collect",
 )
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 @dataclass

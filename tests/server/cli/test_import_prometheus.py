@@ -152,9 +152,11 @@ def test_ctrl_c_and_again_goes_on(prometheus: Prometheus, tmp_path: Path) -> Non
         except Exception:
             return 0  # the tables are being made
 
-    eventually(has_begun, "something is stored")
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        eventually(has_begun, "something is stored")
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=180)
     assert process.returncode in (0, 130), said
     assert main(["prometheus", prometheus.url, *FULL]) == 0
     assert stored(TOKENS) == [(expected_tokens(),)]

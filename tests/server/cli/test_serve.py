@@ -60,11 +60,11 @@ def test_it_says_where_it_is_answers_and_stops_cleanly(number: signal.Signals) -
             r"Specscope is ready: (http://127\.0\.0\.1:\d+)   watching gone\. Ctrl-C stops it\.", line
         )
         assert found, line
-        assert httpx.get(f"{found[1]}/readyz", timeout=30).json()["ready"] is True
-        assert httpx.get(f"{found[1]}/api/v1/openapi.json", timeout=30).status_code == 200
+        assert httpx.get(f"{found[1]}/readyz", timeout=120).json()["ready"] is True
+        assert httpx.get(f"{found[1]}/api/v1/openapi.json", timeout=120).status_code == 200
     finally:
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert out == ""
     assert "Traceback" not in err
@@ -75,7 +75,7 @@ def test_without_targets_it_serves_what_the_database_holds() -> None:
     assert process.stdout is not None
     line = process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert "watching nothing (no --watch): it shows what the database holds" in line
     assert process.returncode == 0
 

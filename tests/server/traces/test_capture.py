@@ -45,7 +45,7 @@ def application(store: Engine, **settings: Any) -> Web:
 
 def ended(web: Web) -> dict[str, Any]:
     """Return the newest capture once it is over."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         found: dict[str, Any] = web.api("/trace-captures")["captures"][0]
         if found["state"] not in ("running", "waiting"):
@@ -67,7 +67,8 @@ def test_a_capture_is_asked_for_without_stacks_and_imported(
         sqlite_engine, trace_capture_folder=tmp_path, engine_admin_key="secret", engine_api_key="k"
     )
     answer = order(web, by_stage=True)
-    assert (answer.status_code, answer.json()["state"]) == (200, "running")
+    assert answer.status_code == 200
+    assert answer.json()["state"] in {"running", "waiting"}  # the engine may be quicker
     [(body, authorization)] = engine.asked
     assert body == {
         "num_steps": 20, "activities": ["CPU", "GPU"], "profile_by_stage": True, "with_stack": False,
@@ -90,7 +91,7 @@ def test_it_says_when_the_engine_writes(sqlite_engine: Engine, engine: FarSide, 
     assert order(web).json()["state"] == "running"
     content, path = RECORDED.read_bytes(), tmp_path / RECORDED.name
     path.write_bytes(content[:100])
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while (found := web.api("/trace-captures")["captures"][0])["state"] == "running":
         assert time.monotonic() < until, found
         time.sleep(0.05)
