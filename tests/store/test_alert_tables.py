@@ -42,6 +42,22 @@ def test_down_and_up_again_with_rows_in(store_engine: Engine, writer: IngestWrit
     assert rows(store_engine, "latest") == before
 
 
+def test_alerts_that_are_on_since_before_an_upgrade_have_a_beginning(store_engine: Engine) -> None:
+    """From then on their baselines stand still."""
+    migrate.downgrade(store_engine, "0006")
+    columns = (
+        "fingerprint, rule, labels, state, reading, severity, muted_by, rule_version, since_ms, seen_ms, "
+        "revision, fired_ms"
+    )
+    with write_transaction(store_engine) as connection:
+        for state, fired_ms in (("firing", 5), ("recovering", 6), ("pending", 3), ("resolved", 4)):
+            values = f"'{state}', 'r', '{{}}', '{state}', '{{}}', 'info', '', 1, 7, 9, 1, {fired_ms}"
+            connection.exec_driver_sql(f"INSERT INTO alert_state ({columns}) VALUES ({values})")
+    migrate.upgrade(store_engine)
+    found = rows(store_engine, "alert_state", "state", "breach_since_ms")
+    assert dict(found) == {"firing": 5, "recovering": 6, "pending": 7, "resolved": None}
+
+
 @pytest.mark.parametrize("name", ["alert_state", "alert_group", "delivery", "channel", "alert_rule"])
 def test_what_must_be_unique_is(store_engine: Engine, name: str) -> None:
     fill(store_engine)
