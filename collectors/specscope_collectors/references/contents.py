@@ -22,6 +22,8 @@ NEAR_BYTES = 1 << 14
 """Rows that lie so near are asked for as one: a request costs a disk what so many bytes cost."""
 NOT_WAITING: int | None = getattr(os, "RWF_NOWAIT", None)
 PIECES_AT_ONCE = 64
+ASKED_AT_ONCE = 16
+"""Rows of all views that are asked for before the next: in the order in which they are used."""
 NOT_DONE = "its writer, or a copy, is at work; read it again when that is done"
 ALIGNED = 64
 
@@ -112,8 +114,8 @@ class Content:
                     pieces += zip(starts[some], count(len(pieces)), line, strict=False)
             for run in _runs(pieces):
                 if not is_asked_for and not self._was_there(run):
-                    for later in range(first, len(rows), at_once):
-                        self.ask_for(views, rows[later : later + at_once])
+                    for later in range(first, len(rows), ASKED_AT_ONCE):
+                        self.ask_for(views, rows[later : later + ASKED_AT_ONCE])
                     is_asked_for = True
                     self._wait_for(run)
                 elif is_asked_for:
