@@ -295,6 +295,8 @@ def _is_of_scheduler(ref: SeriesRef) -> bool:
 
 
 def _growth(parts: list[Buckets], buckets: int) -> Growth:
+    if len(parts) == 1:
+        return Growth(np.where(parts[0].n > 0, parts[0].sum, np.nan), parts[0].span_ms, parts[0].n)
     value = sum_over([np.where(part.n > 0, part.sum, np.nan) for part in parts], buckets)
     span_ms, scrapes = (
         np.max(arrays, axis=0) for arrays in ([part.span_ms for part in parts], [part.n for part in parts])

@@ -12,10 +12,12 @@ from specscope_server.kit.signal import Floats, Signal, SignalQuery, SignalSerie
 from specscope_server.kit.timerange import Window
 from specscope_server.models import SourceStatus
 from specscope_server.sources.probes import rank_words
+from specscope_server.store.latest import newest_times
 from specscope_server.store.series_reader import Buckets, SeriesRef, find_series, read_buckets
 
 PAGE = "/sources"
 MAX_FINE = 20_000
+FEW_SERIES = 200
 UNWELL = ("failed", "over_budget")
 """States of a part of the probe that an operator must hear of."""
 
@@ -27,7 +29,7 @@ class Rows:
         span_ms = query.to_ms - query.begin_ms
         step_ms = max(query.state.scrape_interval_ms // 2, -(-span_ms // MAX_FINE), 1_000)
         self.window = Window(query.begin_ms - query.begin_ms % step_ms, query.to_ms, step_ms)
-        self.refs = find_series(session, metrics=metrics, server_id=server.id)
+        self.refs = _lately(session, find_series(session, metrics=metrics, server_id=server.id), self.window)
         self.read = read_buckets(session, self.refs, self.window) if self.refs else {}
         self.refs = [ref for ref in self.refs if ref.id in self.read]
         ends = query.times_ms - self.window.from_ms
@@ -47,6 +49,14 @@ class Rows:
         column = np.sum([getattr(self.read[ref.id], what) for ref in refs], axis=0, dtype=np.float64)
         total = np.concatenate(([0.0], np.cumsum(column)))
         return np.asarray(total[self.last] - total[self.first])
+
+
+def _lately(session: Session, refs: list[SeriesRef], window: Window) -> list[SeriesRef]:
+    """Return the series that can have samples in a window: of many launches, most are over for long."""
+    if len(refs) <= FEW_SERIES:
+        return refs
+    newest_ms = newest_times(session, [ref.id for ref in refs])
+    return [ref for ref in refs if newest_ms.get(ref.id, 0) >= window.from_ms]
 
 
 def _rows(session: Session, query: SignalQuery, server: Target, *metrics: str) -> Rows:

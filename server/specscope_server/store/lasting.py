@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from specscope_server.store.one_pass import pass_of
 
-MAX_KEPT = 20_000
+MAX_KEPT = 5_000
 Made = TypeVar("Made")
 
 
