@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.real_model import install
+from tests.sglang_cpu.environment import one_thread
 from tests.support.real_model import BOUNDARIES, HIDDEN, LAYERS, RealModel
 
 from specscope_collectors.observations import StateProfile
@@ -39,7 +40,7 @@ def references(real_model: RealModel, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("formats")
     script = [str(real_model.rig.python), str(install.HERE / "formats.py")]
     command = [*script, str(real_model.dump()), str(folder), str(real_model.target)]
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True, timeout=300, env=one_thread())
     weights = next(path for path in real_model.target.glob("*.safetensors"))
     for name, ids in LAYER_IDS.items():
         config = json.loads((install.HEAD / "config.json").read_text(encoding="utf-8"))

@@ -68,3 +68,11 @@ def serving_environment() -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "TORCH_COMPILE_DISABLE": "1",  # else a C++ compiler and Python's headers are needed
     }
+
+
+def one_thread() -> dict[str, str]:
+    """Return the variables of a process that computes while other tests run.
+
+    Threads of torch wait for each other by spinning: beside other work, two take four times the processor.
+    """
+    return {**os.environ, "OMP_NUM_THREADS": "1"}

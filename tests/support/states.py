@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.sglang_cpu.environment import one_thread
 from tests.support.rig import Answer, RunningRig
 
 PLAIN = Path(__file__).resolve().parents[1] / "probe/states/plain_driver.py"
@@ -87,6 +88,8 @@ def plain_states(
     """Return [boundaries, tokens, H] of each (prompt, output ids), by transformers in bfloat16."""
     command = [str(python), str(PLAIN), str(model), *map(str, boundaries)]
     content = json.dumps([{"prompt": prompt, "output": output} for prompt, output in texts])
-    outcome = subprocess.run(command, input=content, capture_output=True, text=True, check=False, timeout=300)
+    outcome = subprocess.run(
+        command, input=content, capture_output=True, text=True, check=False, timeout=300, env=one_thread()
+    )
     assert outcome.returncode == 0, outcome.stderr[-3000:]
     return [np.array(each) for each in json.loads(outcome.stdout.splitlines()[-1])]

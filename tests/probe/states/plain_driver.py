@@ -29,7 +29,7 @@ def main(model_path: str, boundaries: list[int]) -> None:
         residuals.clear()
         ids = tokenizer(text["prompt"])["input_ids"] + text["output"]
         with torch.inference_mode():
-            model(torch.tensor([ids]))
+            model.model(torch.tensor([ids]), use_cache=False)
         found.append(torch.stack([residuals[boundary][0] for boundary in boundaries]).float().tolist())
     sys.stdout.write(json.dumps(found) + "\n")
 
