@@ -76,11 +76,16 @@ def _cell(cell: Cell | None) -> tuple[str, str, Cell, dict[str, str]] | None:
         return None
     kind, word = STATES[cell.state]
     return kind, word, cell, {
-        "vcos": _nearest(cell.vcos), "dnll": _nearest(cell.dnll),
+        "vcos": _nearest(cell.vcos), "dnll": _nearest(cell.dnll) + _variances(cell),
         "norm": f"{_number(cell.gross_norm)} of {cell.gross_norm_limit:.2f} nats",
         "direction": f"{_number(cell.gross_direction)} of {cell.gross_direction_limit:.2f}",
         "votes": f"{cell.votes_for} of {cell.votes}" if cell.votes else MISSING,
     }  # fmt: skip
+
+
+def _variances(cell: Cell) -> str:
+    """Return by which variances the likelihood of the newest window is, where not by the reference's."""
+    return ", by the window's own variances" if cell.windows and cell.windows[-1].own_variances else ""
 
 
 def _nearest(found: Any) -> str:

@@ -13,6 +13,9 @@ from tests.support.synthetic_states import IDS, MODEL, Target, profile_of, refer
 
 from specscope_collectors.references.document import SampleRow
 from specscope_server.app import create_app
+from specscope_server.drift.examples import DRIFT
+from specscope_server.drift.schemas import Drift
+from specscope_server.pages.drift_views import grid_of
 from specscope_server.references.storing import store
 from specscope_server.settings import Settings
 from specscope_server.store.ingest import IngestWriter
@@ -137,3 +140,16 @@ def test_what_cannot_be_asked_is_said_beside_the_question(web: Web, feed: Feed) 
     assert "is no number of decoder layers" in page(web, layers="9999999")
     assert "is no whole number" in page(web, total_a="1", tokens_a="x", total_b="1", tokens_b="1")
     assert "is no Frobenius norm" in page(web, total_a="nan", tokens_a="1", total_b="1", tokens_b="1")
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [(True, "boundary 3 (3.73), by the window's own variances"), (False, "boundary 3 (3.73)")],
+)
+def test_a_likelihood_by_other_variances_is_named(own: bool, words: str) -> None:
+    found = Drift.model_validate(DRIFT)
+    cell = found.cells[0]
+    cell.windows[-1].own_variances = own
+    [row, *_] = grid_of(found)["rows"]
+    texts = next(each[3] for each in row.cells if each and each[2] is cell)
+    assert texts["dnll"] == words
