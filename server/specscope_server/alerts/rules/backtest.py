@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 from sqlalchemy.orm import Session
 
 from specscope_server.alerts.rules.evaluate import watched
-from specscope_server.alerts.rules.holding import HeldReads, held_view, moves
+from specscope_server.alerts.rules.holding import HeldReads, held_needs, held_view, moves
 from specscope_server.alerts.rules.judge_rules import Reads, views
 from specscope_server.alerts.rules.judging import ABSENT, BREACH
 from specscope_server.alerts.rules.reading import LabelKey, Reading
-from specscope_server.alerts.rules.reads import Frame
+from specscope_server.alerts.rules.reads import Frame, Need
 from specscope_server.alerts.rules.schema import Rule, StoredRule
 from specscope_server.alerts.rules.views import RuleView, status_of
 from specscope_server.alerts.states.identity import fingerprint_of
@@ -135,18 +135,20 @@ class _Verdicts:
 
     def __init__(self, view: RuleView, reads: HeldReads, key: LabelKey) -> None:
         self._view, self._reads, self._key = view, reads, key
-        self._moves = moves(view.stored.rule.condition)
-        self._known: dict[int | None, tuple[RuleView, int | None]] = {}
+        self._condition = view.stored.rule.condition
+        self._moves = moves(self._condition)
+        self._known: dict[tuple[Need, ...], tuple[RuleView, int | None]] = {}
 
     def at(self, held_ms: int | None) -> tuple[RuleView, int | None]:
         """Return the view, and the row of the label set in it; None = there is none."""
         held_ms = held_ms if self._moves else None
-        if held_ms not in self._known:
+        needs = () if held_ms is None else held_needs(self._condition, held_ms)
+        if needs not in self._known:
             view = self._view
             if held_ms is not None:
                 view = held_view(view, self._reads, self._key, held_ms)
-            self._known[held_ms] = view, view.places.get(self._key)
-        return self._known[held_ms]
+            self._known[needs] = view, view.places.get(self._key)
+        return self._known[needs]
 
 
 class _Replay:

@@ -13,6 +13,7 @@ from specscope_server.alerts.rules.judging import Sample, codes_of
 from specscope_server.alerts.rules.matching import Matcher
 from specscope_server.alerts.rules.reading import LabelKey
 from specscope_server.alerts.rules.reads import Grid, Need
+from specscope_server.alerts.rules.still import Still
 from specscope_server.alerts.rules.views import CombinedView, Group, LeafView, RuleView, View
 
 Holds: TypeAlias = Mapping[str, Mapping[LabelKey, int]]
@@ -24,6 +25,14 @@ def moves(condition: Any) -> bool:
     if condition.kind in JOINS:
         return any(moves(child) for child in condition.conditions)
     return condition.held(0) is not None
+
+
+def held_needs(condition: Any, at_ms: int) -> tuple[Need, ...]:
+    """Return what a condition, with all in it, reads while its baselines stand still as they were then."""
+    if condition.kind in JOINS:
+        return tuple(need for child in condition.conditions for need in held_needs(child, at_ms))
+    needs: tuple[Need, ...] = condition.held(at_ms) or condition.needs()
+    return needs
 
 
 @dataclass
@@ -101,7 +110,12 @@ class _Narrow:
         held = condition.held(self.at_ms) or own
         self.needs += held
         pairs = zip(held, own, known, strict=True)
-        return [grid if need == usual else self.reads.get(need) for need, usual, grid in pairs]
+        return [grid if need == usual else self._held(need, grid) for need, usual, grid in pairs]
+
+    def _held(self, need: Need, usual: Grid) -> Grid:
+        times_ms = self.reads.frame.times_ms
+        found = need.among(usual, times_ms) if isinstance(need, Still) and len(times_ms) > 1 else None
+        return self.reads.get(need) if found is None else found
 
     def _mine(self, grid: Grid, by: frozenset[str] | None) -> Grid:
         return grid.only([row for row, key in enumerate(grid.keys) if _left(key, by) == self.key])

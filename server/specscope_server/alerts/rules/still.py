@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from specscope_server.alerts.rules.baselines import keep
+from specscope_server.alerts.rules.baselines import Preceding, keep
 from specscope_server.alerts.rules.reading import LabelKey
 from specscope_server.alerts.rules.reads import Frame, Grid, Need, Points
 from specscope_server.kit.signal import SignalSeries, Why
@@ -36,13 +36,28 @@ class Still:
             series = [_repeated(one, size) for one in series]
         return Grid(series, size, grid.unit, grid.n_unit, grid.page, grid.times_ms, self.at_ms)
 
+    def among(self, usual: Grid, times_ms: NDArray[np.int64]) -> Grid | None:
+        """Return it from what was read of a row of instants, if this one's is among them; else None.
 
-def _repeated(one: SignalSeries, size: int) -> SignalSeries:
+        So a replay of a rule that begins to breach again and again reads no baseline twice.
+        """
+        need = self.need
+        if not isinstance(need, Preceding) or usual.size != len(times_ms):
+            return None
+        ends = (times_ms - need.shift_ms) // need.grain_ms * need.grain_ms
+        [same] = np.nonzero(ends == need.end_ms(self.at_ms))
+        if not len(same):
+            return None
+        series = [_repeated(one, usual.size, int(same[0])) for one in usual.series]
+        return Grid(series, usual.size, usual.unit, usual.n_unit, usual.page, usual.times_ms, self.at_ms)
+
+
+def _repeated(one: SignalSeries, size: int, place: int = 0) -> SignalSeries:
     lower, upper = one.bounds
-    return SignalSeries(
-        one.labels, np.repeat(one.value, size), np.repeat(one.why, size), np.repeat(one.n, size),
-        np.repeat(lower, size), np.repeat(upper, size),
-    )  # fmt: skip
+    value, why, n, low, high = (
+        np.repeat(each[place], size) for each in (one.value, one.why, one.n, lower, upper)
+    )
+    return SignalSeries(one.labels, value, why, n, low, high)
 
 
 @dataclass(frozen=True, slots=True)

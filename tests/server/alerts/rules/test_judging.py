@@ -16,13 +16,15 @@ from tests.server.alerts.rules.test_pack import GOOD, at, drafts
 from tests.server.seed import NOW, Feed
 
 from specscope_collectors.observations import Event
-from specscope_server.alerts.rules.conditions import change_point, threshold
+from specscope_server.acceptance.statistics import Ratio
+from specscope_server.alerts.rules.conditions import change_point, relative, threshold
 from specscope_server.alerts.rules.judge_rules import views
 from specscope_server.alerts.rules.judging import BREACH, OK, UNKNOWN, Sample, codes_of
 from specscope_server.alerts.rules.matching import Matcher
 from specscope_server.alerts.rules.reads import Frame, Grid
 from specscope_server.kit.signal import SignalSeries, Why
 from specscope_server.store.ingest import IngestWriter
+from specscope_server.timing.statistics import relative_change
 
 POINT = st.tuples(
     st.floats(-10, 10), st.sampled_from(list(Why)), st.floats(0, 100), st.floats(0, 5), st.booleans()
@@ -70,6 +72,31 @@ def test_all_limits_on_all_series_are_as_each_by_hand(points: list[Any], limits:
     codes = codes_of(judged, samples, np.ones((len(limits), len(points)), dtype=bool))
     wanted = [[by_hand(point, limit) for point in points] for limit in limits]
     assert codes[:, :, 0].tolist() == wanted
+
+
+NUMBER = st.sampled_from([math.nan, math.inf, 0.0, -1.0]) | st.floats(1e-3, 1e3)
+SIDE = st.tuples(NUMBER, NUMBER, NUMBER)
+
+
+@given(st.lists(st.tuples(SIDE, SIDE), min_size=1, max_size=5))
+def test_changes_of_many_are_as_that_of_each(pairs: list[Any]) -> None:
+    def side(place: int) -> Grid:
+        columns = [np.array([[pair[place][part]] for pair in pairs]) for part in range(3)]
+        whys = np.zeros(1, np.uint8)
+        return Grid(
+            [
+                SignalSeries({"server": str(row)}, value, whys, np.ones(1), low, high)
+                for row, (value, low, high) in enumerate(zip(*columns, strict=True))
+            ],
+            1,
+        )
+
+    together = relative.changes(side(1), side(0))
+    for row, pair in enumerate(pairs):
+        before, after = (Ratio(*(x if math.isfinite(x) else None for x in one)) for one in pair)
+        alone = relative_change(before, after)
+        for found, wanted in zip(together, (alone.value, alone.low, alone.high), strict=True):
+            assert float(found[row, 0]) == pytest.approx(math.nan if wanted is None else wanted, nan_ok=True)
 
 
 @given(st.lists(st.floats(1, 5), min_size=10, max_size=40), st.floats(0, 10))

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from specscope_server.acceptance.statistics import Ratio
 from specscope_server.alerts.numbers import interval, moment, number
 from specscope_server.alerts.rules.baselines import OfLaunch, Preceding
 from specscope_server.alerts.rules.condition import SignalCondition, Window
@@ -17,7 +16,6 @@ from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need, Points
 from specscope_server.alerts.rules.still import HOUR_MS, WEEK_MS, SameHour, Still
 from specscope_server.kit.signal import Floats, Why
-from specscope_server.timing.statistics import relative_change
 
 DAY_MS = 86_400_000
 BASELINES = ("preceding", "same_hour_last_week", "previous_launch")
@@ -71,6 +69,8 @@ class Condition(SignalCondition):
         now, base = self.needs()
         if self.baseline == "same_hour_last_week":
             return now, SameHour(self.signal, at_ms - self.window)
+        if self.baseline == "preceding":  # the same for every breach that begins within one of its steps
+            return now, Still(base, self.preceding.end_ms(at_ms) + self.window)
         # Also of a launch with a name: it may still run, and then what is wrong now is part of it.
         return now, Still(base, at_ms - self.window if self.launch else at_ms)
 
@@ -101,25 +101,24 @@ def judge(reads: Sequence[Grid], conditions: Sequence[Condition]) -> Judged:
 
 
 def changes(grid: Grid, base: Grid) -> tuple[Floats, Floats, Floats]:
-    """Return now/before − 1 with its interval, as the comparison of launches computes it."""
-    shape = grid.value.shape
-    found = np.full((3, *shape), np.nan)
-    (low_a, high_a), (low_b, high_b) = base.bounds, grid.bounds
-    for place in np.ndindex(shape):
-        before, after = (
-            _ratio(*(float(array[place]) for array in side))
-            for side in ((base.value, low_a, high_a), (grid.value, low_b, high_b))
-        )
-        change = relative_change(before, after)
-        found[(slice(None), *place)] = [
-            np.nan if bound is None else bound for bound in (change.value, change.low, change.high)
-        ]
-    return found[0], found[1], found[2]
+    """Return now/before − 1 with its interval, as the comparison of launches computes it one by one
+    (`relative_change`, by which this is tested).
+    """
+    a, (a_low, a_high) = _logs(base.value), map(_logs, base.bounds)
+    b, (b_low, b_high) = _logs(grid.value), map(_logs, grid.bounds)
+    change = b - a
+    down, up = np.hypot(b - b_low, a_high - a), np.hypot(b_high - b, a - a_low)
+    is_bound = np.isfinite(down + up)  # an interval has two ends, or none
+    low, high = (np.where(is_bound, each, np.nan) for each in (change - down, change + up))
+    return np.expm1(change), np.expm1(low), np.expm1(high)
 
 
-def _ratio(*parts: float) -> Ratio:
-    value, low, high = (part if np.isfinite(part) else None for part in parts)
-    return Ratio(value, low, high)
+def _logs(values: Floats) -> Floats:
+    """Return logarithms; NaN of what is unknown or not above 0."""
+    usable = np.isfinite(values) & (values > 0)
+    found: Floats = np.full(values.shape, np.nan)
+    np.log(values, out=found, where=usable)
+    return found
 
 
 def _against(condition: Condition, base: Grid) -> str:
