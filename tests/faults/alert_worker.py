@@ -92,9 +92,7 @@ def marker(path: Path) -> Callable[[bytes], None]:
 def finding(truth: Path) -> Callable[[Session, Sequence[StoredRule], int, Holds], Evaluation]:
     """Return an evaluation that reads the file."""
 
-    def evaluation(
-        _session: Session, _rules: Sequence[StoredRule], now_ms: int, _holds: Holds
-    ) -> Evaluation:
+    def evaluation(_session: Session, _rules: Sequence[StoredRule], now_ms: int, _holds: Holds) -> Evaluation:
         found = {
             (
                 reading := a_reading(status=Status.BREACH if bad else Status.OK, labels={"server": server})
