@@ -383,19 +383,3 @@ def test_nothing_profiled_says_how_to_begin(served: Served, ask: Ask) -> None:
     assert "SPECSCOPE_SPOOL" in found["missing"][0]
     assert found["cells"] == []
     assert ask("/trend")["points"] == []
-
-
-def test_false_alarms_are_told_with_their_budget(known: Served, ask: Ask) -> None:
-    known.windows()
-    told = ask()["false_alarms"]
-    assert told["budget_per_month"] == 1
-    assert told["windows_per_month"] == pytest.approx(4320)
-    assert told["expected_per_month"] < 1
-    assert "false alarms a month here." in told["words"]
-
-
-def test_of_one_window_no_rate_is_told(known: Served, ask: Ask) -> None:
-    known.windows(count=1)
-    told = ask()["false_alarms"]
-    assert told["windows_per_month"] is told["expected_per_month"] is None
-    assert "not known yet" in told["words"]
