@@ -22,6 +22,7 @@ NO_BASELINE = (
     "no launch of the same model without speculation was measured here at the same batch size; run one, for "
     "some minutes, to learn whether speculation pays"
 )
+OF_LENGTH_ALONE = "of τ alone; how much τ* varies is not counted"
 
 
 def number(
@@ -102,14 +103,27 @@ def break_even_length(
 
 def speed_up(timed: Timed, facts: Facts | None, plain: PlainSteps | None, even: BreakEven | None) -> Number:
     """Return S = τ / τ*."""
-    quotient, length = _quotient(even), facts.length.value if facts else None
-    ratio = Ratio(None)
-    if facts and quotient.value and length:
-        bounds = relative_change(quotient, Ratio(length, facts.length.low, facts.length.high))
-        low, high = (None if bound is None else 1 + bound for bound in (bounds.low, bounds.high))
-        ratio = Ratio(length / quotient.value, low, high, bounds.method)
+    length = Ratio(facts.length.value, facts.length.low, facts.length.high) if facts else Ratio(None)
+    ratio = times_faster(length, _quotient(even))
     definition = "S = τ / τ* = τ · T_ar / T_c, of decoding; 1 = as fast as without speculation"
     return number(timed, facts, ratio, "×", definition, "" if even else why_unknown(plain))
+
+
+def times_faster(length: Ratio, even: Ratio) -> Ratio:
+    """Return τ / τ* with an interval from both; where they cannot be joined, from that of τ alone.
+
+    That is narrower than the truth. Without it, τ of a few requests, however uncertain, would be taken as
+    exact as soon as one rare batch size was met in too few scrapes to tell how much its cycles vary.
+    """
+    if not length.value or not even.value:
+        return Ratio(None)
+    value = length.value / even.value
+    bounds = relative_change(even, length)
+    if bounds.low is not None and bounds.high is not None:
+        return Ratio(value, 1 + bounds.low, 1 + bounds.high, bounds.method)
+    if length.low is not None and length.high is not None:
+        return Ratio(value, length.low / even.value, length.high / even.value, OF_LENGTH_ALONE)
+    return Ratio(value)
 
 
 def _quotient(even: BreakEven | None) -> Ratio:
