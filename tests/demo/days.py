@@ -35,6 +35,17 @@ class Daily(Load):
 
 
 @dataclass(frozen=True, slots=True)
+class WholeDay(Load):
+    """Traffic of 24 h from midnight on: nothing until three in the morning, its peak at noon, nothing from
+    nine in the evening.
+    """
+
+    def rate_at(self, story_seconds: float) -> float:
+        """Return requests per second at a moment of the phase."""
+        return self.rate * max(0.0, 0.55 - 0.75 * math.cos(2 * math.pi * story_seconds / (24 * HOUR)))
+
+
+@dataclass(frozen=True, slots=True)
 class Ramp(Load):
     """Traffic that begins at nothing and reaches its peak after a quarter of an hour."""
 
@@ -74,7 +85,7 @@ class Hours:
     def story(self) -> Story:
         """Return what the engine plays: from the day on, one launch."""
         lengths = self.lengths
-        daily = Daily(0.15, cycle_seconds=lengths[DAY] / 1.5)
+        daily = WholeDay(0.15) if self.day >= 24 else Daily(0.15, cycle_seconds=lengths[DAY] / 1.5)
         loads = {PLAIN: Load(0.1), DAY: daily, IDLE: Load(), FEW: Load(), MONDAY: Ramp(0.8)}
         launches = {PLAIN: LaunchPlan(CycleModel(0)), DAY: LaunchPlan(CycleModel(self.num_steps))}
         return Story(
