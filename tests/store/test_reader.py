@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import defaultdict
 from typing import Any
@@ -16,9 +17,10 @@ from specscope_server.kit.timerange import Window
 from specscope_server.store.buckets import Buckets
 from specscope_server.store.ingest import IngestWriter
 from specscope_server.store.latest import newest_times
+from specscope_server.store.one_pass import one_pass
 from specscope_server.store.resolution import Segment, plan
 from specscope_server.store.retention import Retention, enforce
-from specscope_server.store.series_reader import find_series, read_buckets, read_distributions
+from specscope_server.store.series_reader import find_series, read_buckets, read_distributions, read_levels
 
 MINUTE_MS = 60_000
 
@@ -238,3 +240,17 @@ def test_the_plan_reads_what_is_gone_at_coarser_resolutions() -> None:
 
 def test_the_plan_of_nothing_is_nothing() -> None:
     assert plan(Window(T0, T0 + HOUR_MS, 30_000), lambda _: None) == []
+
+
+@pytest.mark.parametrize("in_pass", [False, True], ids=["alone", "in a pass"])
+def test_levels_of_a_range_without_samples_are_none(
+    store_engine: Engine, writer: IngestWriter, in_pass: bool
+) -> None:
+    writer.apply(batch(level(), sequence=2))
+    with Session(store_engine) as session, contextlib.ExitStack() as stack:
+        series = find_series(session, metrics=["requests.running"])
+        assert series
+        if in_pass:
+            stack.enter_context(one_pass(session, [1], T0 + 1_000_000))
+        assert read_levels(session, series, T0 + 600_000, T0 + 1_000_000) == {}
+        assert len(read_levels(session, series, T0, T0 + 1_000)) == 1

@@ -48,6 +48,9 @@ class Follower:
             self._seen = self._changing_ms = None
             return None
         look = _look(self._path)
+        if look == self._used:  # what cannot be read, and could not be before
+            self._seen = self._changing_ms = None
+            return None
         if self._changing_ms is None:
             self._changing_ms = now_ms
         if look != self._seen or now_ms < self._seen_ms:

@@ -154,6 +154,8 @@ def _coarsest(parts: Sequence[Rows], count: int) -> NDArray[np.int64]:
 
 def times_by_series(rows: Rows, ids: Sequence[int]) -> Mapping[int, tuple[NDArray[np.int64], Matrix]]:
     """Return series id → (times, values), of those series that have samples."""
+    if not len(rows):
+        return {}
     first = group_starts(rows.place)
     last = np.append(first[1:], len(rows))
     return {

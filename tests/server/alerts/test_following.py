@@ -160,3 +160,14 @@ def test_looks_are_apart_however_often_is_looked_and_a_clock_set_back_waits_anew
     assert found is not None
     assert found.content == FIRST.encode()
     assert follower.settled(T0 + 10 * SETTLE_MS) is None
+
+
+def test_what_cannot_be_read_is_told_once(process: Process, path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(12):
+            process.turn()
+    assert [entry["log_level"] for entry in logs if "alerts" in entry["event"]].count("error") == 1
+    assert names(process) == {"first", "second"}
+    assert "cannot be" in process.web.get("/readyz").json()["checks"]["alerts"]

@@ -109,3 +109,20 @@ def test_what_two_groups_were_told_of_before_ends_once() -> None:
     found = records([Move("a", ("c", "old"), None), Move("b", ("c", "old"), ("c", "new"))], kept)
     assert found.told[("c", "old")] == Told({}, None, 50)
     assert found.told[("c", "new")] == Told({"a": "", "b": "ana"}, None, 50, {"b": "info"})
+
+
+def test_a_group_of_which_nothing_is_told_any_more_repeats_nothing(store_engine: Engine) -> None:
+    """Grouping goes back to how it was once: that all was over then says nothing of now."""
+    add_channel(store_engine)
+    world = World(store_engine, routing=by("rule"))
+    world.tick(*BOTH)
+    deliver(store_engine)
+    world.tick(*everything_ok(GPU1, GPU2))
+    deliver(store_engine)
+    world.routing = by("server")
+    world.tick(*BOTH, seconds=7_200)
+    deliver(store_engine)
+    told = len(world.words())
+    world.routing = by("rule")
+    world.tick(*BOTH)
+    assert world.words()[told:] == []

@@ -21,6 +21,7 @@ from tests.server.client import Web
 
 from specscope_server.alerts.pipeline.group import Route
 from specscope_server.alerts.pipeline.notifying import Routing
+from specscope_server.alerts.silences import preview
 from specscope_server.app import create_app
 from specscope_server.kit.timeparse import to_iso
 from specscope_server.kit.web.scopes import Scope
@@ -220,7 +221,9 @@ def test_history_in_pages(world_anywhere: Watched) -> None:
     assert csv.text.count("\r\n") == 19
 
 
-def test_what_a_silence_would_mute_is_named_before_it_is_made(world_anywhere: Watched) -> None:
+def test_what_a_silence_would_mute_is_named_before_it_is_made(
+    world_anywhere: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = world_anywhere
     for found in (
         [a_reading(), a_reading(labels=GPU2)],
@@ -236,6 +239,9 @@ def test_what_a_silence_would_mute_is_named_before_it_is_made(world_anywhere: Wa
         ("gpu2", "normal"),
     ]
     assert [each["alert_id"] is None for each in found["alerts"]] == [False, True]
+    monkeypatch.setattr(preview, "MOST_READ", 0)
+    few = world.ask("POST", "/silences/preview", json=asked).json()
+    assert (few["matches"], few["known"]) == (1, 0), "what fires is looked at whatever changed since"
     none = {"matchers": [{"label": "team", "operator": "=", "value": "a"}]}
     missed = world.ask("POST", "/silences/preview", json=none).json()
     assert (missed["matches"], missed["known"], missed["alerts"]) == (0, 0, [])

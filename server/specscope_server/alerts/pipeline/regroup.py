@@ -100,8 +100,10 @@ def records(moves: list[Move], kept: Mapping[Place, KeptGroup]) -> Records:
 
 def _with(told: Told, source: Told, alert_id: str) -> Told:
     severity = {alert_id: source.severity[alert_id]} if alert_id in source.severity else {}
-    # The older time: a channel that forgets must hear of each again before it does.
-    times = [time_ms for time_ms in (told.last_sent_ms, source.last_sent_ms) if time_ms is not None]
+    # The older time: a channel that forgets must hear of each again before it does. A group of which nothing
+    # is told any more, as its name was used before, has no say.
+    known = [each for each in (told, source) if each.firing]
+    times = [each.last_sent_ms for each in known if each.last_sent_ms is not None]
     return replace(
         told, firing={**told.firing, alert_id: source.firing[alert_id]},
         severity={**told.severity, **severity}, last_sent_ms=min(times, default=None),

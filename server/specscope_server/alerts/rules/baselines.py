@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from specscope_server.alerts.rules.reading import LabelKey
-from specscope_server.alerts.rules.reads import Frame, Grid, grid_of
+from specscope_server.alerts.rules.reads import READ_ANEW_MS, Frame, Grid, grid_of
 from specscope_server.kit.signal import SignalQuery, SignalSeries, Target, Why
 from specscope_server.models import Launch, Server
 from specscope_server.store.lookup import launches_between
@@ -63,7 +63,7 @@ class Preceding:
         )  # fmt: skip
         if first != last:
             return grid_of(session, self.signal, query)
-        key = (self, last, frame.servers)
+        key = (self, last, frame.servers, frame.turn)
         return keep(session, key, lambda: grid_of(session, self.signal, query))
 
 
@@ -141,13 +141,13 @@ class OfLaunch:
 
 
 def _measured(session: Session, frame: Frame, server: Target, name: str, launch: Launch) -> Grid:
-    """Return one point: the launch as it was last seen then. Kept, because what is over does not change."""
+    """Return one point: the launch as it was last seen then; kept for a while."""
     to_ms = min(launch.last_seen_ms, int(frame.times_ms[-1])) + 1
     length_ms = min(to_ms - launch.first_seen_ms, LOOK_BACK_MS)
     query = SignalQuery(
         (server,), to_ms - length_ms, to_ms, length_ms, length_ms, to_ms, frame.state, str(launch.id), {}
     )  # fmt: skip
-    key = (name, launch.id, to_ms)
+    key = (name, launch.id, to_ms, frame.now_ms // READ_ANEW_MS)
     return keep(session, key, lambda: grid_of(session, name, query))
 
 

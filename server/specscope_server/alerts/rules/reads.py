@@ -16,6 +16,9 @@ from specscope_server.alerts.rules.signals import signal
 from specscope_server.kit.signal import Floats, SignalQuery, SignalSeries, Target, Why
 from specscope_server.kit.web.state import AppState
 
+READ_ANEW_MS = 900_000
+"""What is over is read anew so often: samples may come late."""
+
 Whys = NDArray[np.uint8]
 
 
@@ -30,6 +33,8 @@ class Frame:
     now_ms: int
     state: AppState
     memo: dict[Hashable, Any] = field(default_factory=dict)
+    turn: int = 0
+    """Of what stands still: it is read anew in each, for what came late. 0 = it moves anyway."""
 
     def query(self, window_ms: int, shift_ms: int = 0, held_ms: int | None = None) -> SignalQuery:
         """Return the question for a window that ends at each instant, ``shift_ms`` earlier."""
@@ -45,9 +50,10 @@ class Frame:
         return Frame((server,), self.times_ms, self.step_ms, self.now_ms, self.state, self.memo)
 
     def at(self, time_ms: int) -> Frame:
-        """Return the same at one instant alone."""
+        """Return the same at one instant alone, which stands still."""
         instant = np.array([time_ms], dtype=np.int64)
-        return Frame(self.servers, instant, 1_000, self.now_ms, self.state, self.memo)
+        turn = self.now_ms // READ_ANEW_MS
+        return Frame(self.servers, instant, 1_000, self.now_ms, self.state, self.memo, turn)
 
 
 @dataclass

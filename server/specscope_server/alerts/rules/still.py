@@ -29,7 +29,8 @@ class Still:
 
     def read(self, session: Session, frame: Frame) -> Grid:
         """Return a grid as of then: of one point spread over the frame, of a history as it is."""
-        grid = keep(session, (self, frame.servers), lambda: self.need.read(session, frame.at(self.at_ms)))
+        then = frame.at(self.at_ms)
+        grid = keep(session, (self, then.servers, then.turn), lambda: self.need.read(session, then))
         series, size = grid.series, grid.size
         if size == 1:
             size = len(frame.times_ms)
@@ -58,6 +59,30 @@ def _repeated(one: SignalSeries, size: int, place: int = 0) -> SignalSeries:
         np.repeat(each[place], size) for each in (one.value, one.why, one.n, lower, upper)
     )
     return SignalSeries(one.labels, value, why, n, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class StillRun:
+    """A chosen launch as it was a window before ``at_ms``; where nothing of it was there yet, at ``at_ms``.
+
+    It may still run, and then what is wrong now would be part of it.
+    """
+
+    run: Need
+    at_ms: int
+    window_ms: int
+
+    def read(self, session: Session, frame: Frame) -> Grid:
+        """Return, at each instant, the launch as it was."""
+        early = Still(self.run, self.at_ms - self.window_ms).read(session, frame)
+        known = {
+            key: one
+            for key, one in zip(early.keys, early.series, strict=True)
+            if np.isfinite(one.value).any()
+        }
+        late = Still(self.run, self.at_ms).read(session, frame)
+        late.series = [known.get(key, one) for key, one in zip(late.keys, late.series, strict=True)]
+        return late
 
 
 @dataclass(frozen=True, slots=True)

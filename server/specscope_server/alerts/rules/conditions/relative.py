@@ -14,7 +14,7 @@ from specscope_server.alerts.rules.baselines import OfLaunch, Preceding
 from specscope_server.alerts.rules.condition import SignalCondition, Window
 from specscope_server.alerts.rules.judging import Judged, column
 from specscope_server.alerts.rules.reads import Grid, Need, Points
-from specscope_server.alerts.rules.still import HOUR_MS, WEEK_MS, SameHour, Still
+from specscope_server.alerts.rules.still import HOUR_MS, WEEK_MS, SameHour, Still, StillRun
 from specscope_server.kit.signal import Floats, Why
 
 DAY_MS = 86_400_000
@@ -71,8 +71,9 @@ class Condition(SignalCondition):
             return now, SameHour(self.signal, at_ms - self.window)
         if self.baseline == "preceding":  # the same for every breach that begins within one of its steps
             return now, Still(base, self.preceding.end_ms(at_ms) + self.window)
-        # Also of a launch with a name: it may still run, and then what is wrong now is part of it.
-        return now, Still(base, at_ms - self.window if self.launch else at_ms)
+        if self.launch:
+            return now, StillRun(base, at_ms, self.window)
+        return now, Still(base, at_ms)
 
     @property
     def preceding(self) -> Preceding:
