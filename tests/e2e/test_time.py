@@ -35,6 +35,9 @@ VERIFY_AGREEMENT = 0.15
 """The timer wraps the runner, the probe the worker's forward around it: on this tiny model that shows."""
 CYCLE_AGREEMENT = 0.05
 """Also of rates: a Decode line tells its 10 cycles exactly."""
+LEAST_SEEN_BY_THE_TIMER = 0.85
+"""It sees the passes, the probe what lies between them, too: 1 to 2 % of a cycle alone, 9 % were seen where other
+tests took the processors."""
 GAUGES_AGREEMENT = 0.1
 """Scrapes miss some of such short windows: where other tests took the processors, 9 % were seen."""
 
@@ -105,7 +108,7 @@ def test_the_probe_and_the_device_timer_see_the_same_verify(timed: Timed) -> Non
     assert timer["state"] == "present", timer
     assert timer["cycles"] == pytest.approx(probe["cycles"], rel=0.05)
     assert timer["verify_ms"] == pytest.approx(probe["verify_ms"], rel=VERIFY_AGREEMENT)
-    assert timer["active_ms"] == pytest.approx(probe["active_ms"], rel=CYCLE_AGREEMENT)
+    assert LEAST_SEEN_BY_THE_TIMER < timer["active_ms"] / probe["active_ms"] < 1 + CYCLE_AGREEMENT
 
 
 def test_decode_lines_give_the_cycle_that_the_probe_measured(timed: Timed) -> None:
