@@ -36,8 +36,8 @@ VERIFY_AGREEMENT = 0.15
 CYCLE_AGREEMENT = 0.05
 """Also of rates: a Decode line tells its 10 cycles exactly."""
 LEAST_SEEN_BY_THE_TIMER = 0.85
-"""It sees the passes, the probe what lies between them, too: 1 to 2 % of a cycle alone, 9 % were seen where other
-tests took the processors."""
+"""It sees the passes, the probe what lies between them, too: 1 to 2 % of a cycle alone, 9 % were seen where
+other tests took the processors."""
 GAUGES_AGREEMENT = 0.1
 """Scrapes miss some of such short windows: where other tests took the processors, 9 % were seen."""
 
