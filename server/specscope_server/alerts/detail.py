@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Engine, Row, select, update
 from specscope_server.alerts import auditing
 from specscope_server.alerts.auditing import AUDIT
 from specscope_server.alerts.listing import item_of, rules_of
-from specscope_server.alerts.pipeline.acknowledged import EXPIRED, NOBODY
-from specscope_server.alerts.pipeline.rows import STATES, TRANSITIONS
+from specscope_server.alerts.pipeline.acknowledged import EXPIRED
+from specscope_server.alerts.pipeline.rows import NOBODY, STATES, TRANSITIONS
 from specscope_server.alerts.schemas import Acknowledgement, AlertDetail, AlertItem, TimelineItem
 from specscope_server.alerts.states.machine import ON, State
 from specscope_server.kit.errors import Conflict, InvalidInput, NotFound

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Engine
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from specscope_server.store.chunks import chunks
 from specscope_server.store.one_pass import pass_of
 
 MAX_KEPT = 5_000
+RowsState: TypeAlias = tuple[int, int, int]
+"""(rows, highest id, sum of ids): tells rows apart that are added and removed, but never changed."""
 Made = TypeVar("Made")
 
 
@@ -53,3 +56,20 @@ def lasting(session: Session, key: Hashable, state: Hashable, make: Callable[[],
     engine = session.get_bind()
     assert isinstance(engine, Engine)
     return _kept.setdefault(engine, Lasting()).get(key, state, make)
+
+
+def states_of_rows(
+    session: Session,
+    key: InstrumentedAttribute[Any],
+    row_id: InstrumentedAttribute[int],
+    keys: Sequence[int],
+    *conditions: ColumnElement[bool],
+) -> dict[int, RowsState]:
+    """Return key → state of its rows, of those that have any."""
+    query = select(key, func.count(), func.max(row_id), func.sum(row_id)).where(*conditions).group_by(key)
+    found: dict[int, RowsState] = {}
+    for part in chunks(keys):
+        for one, *state in session.execute(query.where(key.in_(part))):
+            count, highest, total = map(int, state)
+            found[one] = count, highest, total
+    return found

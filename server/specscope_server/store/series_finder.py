@@ -7,21 +7,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import orjson
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from specscope_server.models import Series
 from specscope_server.store.buckets import SeriesRef
 from specscope_server.store.chunks import chunks
-from specscope_server.store.lasting import lasting
+from specscope_server.store.lasting import RowsState, lasting, states_of_rows
 from specscope_server.store.lookup import recent_ids
 from specscope_server.store.one_pass import pass_of, remembered, remembered_each
 
-State: TypeAlias = tuple[int, int, int]
-"""(series, highest id, sum of ids) of a launch: rows are only added, or removed with the launch."""
 Made = TypeVar("Made")
 _COLUMNS = (Series.id, Series.server_id, Series.launch_id, Series.metric, Series.labels)
 
@@ -85,25 +83,17 @@ def _of_launch(session: Session, metrics: tuple[str, ...], launch_id: int) -> li
     return made_of_series(session, ("series", metrics), launch_id, chosen)
 
 
-def _state(session: Session, launch_id: int) -> State | None:
+def _state(session: Session, launch_id: int) -> RowsState | None:
     if pass_of(session) is None:
         return None
     states = remembered_each(
-        session, "states of series", [launch_id], lambda ids: _states(session, ids), recent_ids(session)
+        session,
+        "states of series",
+        [launch_id],
+        lambda ids: states_of_rows(session, Series.launch_id, Series.id, ids),
+        recent_ids(session),
     )
     return states.get(launch_id, (0, 0, 0))
-
-
-def _states(session: Session, launch_ids: Sequence[int]) -> dict[int, State]:
-    query = select(Series.launch_id, func.count(), func.max(Series.id), func.sum(Series.id))
-    found: dict[int, State] = {}
-    for part in chunks(launch_ids):
-        for launch_id, *state in session.execute(
-            query.where(Series.launch_id.in_(part)).group_by(Series.launch_id)
-        ):
-            count, highest, total = map(int, state)
-            found[launch_id or 0] = count, highest, total
-    return found
 
 
 def _of_server(session: Session, metrics: Sequence[str], server_id: int) -> Sequence[SeriesRef]:

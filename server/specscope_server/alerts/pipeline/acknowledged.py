@@ -5,12 +5,11 @@ from __future__ import annotations
 from sqlalchemy import Engine, select, update
 
 from specscope_server.alerts import auditing
-from specscope_server.alerts.pipeline.rows import STATES
+from specscope_server.alerts.pipeline.rows import NOBODY, STATES
 from specscope_server.alerts.states.machine import ON
 from specscope_server.store.engine import write_transaction
 
 EXPIRED = "alert.ack_expired"
-NOBODY = {"acked_by": None, "acked_ms": None, "ack_until_ms": None}
 
 
 def end_acknowledgements(engine: Engine, now_ms: int) -> None:

@@ -21,6 +21,8 @@ from specscope_server.store.chunks import chunks
 from specscope_server.store.engine import write_transaction
 
 STATES: Table = StateRow.__table__  # type: ignore[assignment]
+NOBODY = {"acked_by": None, "acked_ms": None, "ack_until_ms": None}
+"""Columns of an alert that nobody looks after."""
 TRANSITIONS: Table = AlertTransition.__table__  # type: ignore[assignment]
 Insert: TypeAlias = sqlite.Insert | postgresql.Insert
 QUIET = (State.NORMAL.value, State.RESOLVED.value)
@@ -151,7 +153,7 @@ def _values(change: Change) -> dict[str, Any]:
         values["reading"] = "{}"
     begins = change.transition is not None and change.transition.to_state is State.FIRING
     if begins and change.transition is not None and change.transition.from_state is not State.RECOVERING:
-        values |= {"acked_by": None, "acked_ms": None, "ack_until_ms": None}
+        values |= NOBODY
     return values
 
 

@@ -54,7 +54,7 @@ class Preceding:
         first, last = int(places[0]) * self.grain_ms, int(places[-1]) * self.grain_ms
         grid = self._measured(session, frame, first, last)
         take = places - places[0]
-        return Grid([_taken(one, take) for one in grid.series], len(take), grid.unit, grid.n_unit)
+        return Grid([taken(one, take) for one in grid.series], len(take), grid.unit, grid.n_unit)
 
     def _measured(self, session: Session, frame: Frame, first: int, last: int) -> Grid:
         query = SignalQuery(
@@ -67,7 +67,8 @@ class Preceding:
         return keep(session, key, lambda: grid_of(session, self.signal, query))
 
 
-def _taken(one: SignalSeries, take: NDArray[np.int64]) -> SignalSeries:
+def taken(one: SignalSeries, take: NDArray[np.int64]) -> SignalSeries:
+    """Return a series of the points at these places."""
     lower, upper = one.bounds
     return SignalSeries(
         one.labels, one.value[take], one.why[take], one.n[take], lower[take], upper[take]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from specscope_server.alerts.rules.baselines import Preceding, keep
+from specscope_server.alerts.rules.baselines import Preceding, keep, taken
 from specscope_server.alerts.rules.reading import LabelKey
 from specscope_server.alerts.rules.reads import Frame, Grid, Need, Points
 from specscope_server.kit.signal import SignalSeries, Why
@@ -54,11 +54,7 @@ class Still:
 
 
 def _repeated(one: SignalSeries, size: int, place: int = 0) -> SignalSeries:
-    lower, upper = one.bounds
-    value, why, n, low, high = (
-        np.repeat(each[place], size) for each in (one.value, one.why, one.n, lower, upper)
-    )
-    return SignalSeries(one.labels, value, why, n, low, high)
+    return taken(one, np.full(size, place))
 
 
 @dataclass(frozen=True, slots=True)
